@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quoth.datasets.judging import answer_ranges
 from quoth.datasets.questions import QAExample
@@ -31,8 +31,7 @@ KINDS = (BOUNDS, PHRASE, PASSAGE, UNREAD, ABSENT, UNKNOWN, SILENT, WRONG_NAMES, 
 _WIDTH = 160
 
 
-@dataclass(frozen=True, slots=True)
-class WrongAnswer:
+class WrongAnswer(NamedTuple):
     """A row whose first answer is wrong, and the kind of its error: one of `KINDS`, or "label A taken for B"."""
 
     kind: str
@@ -41,14 +40,13 @@ class WrongAnswer:
 
 def wrong_answers(result: Result) -> list[WrongAnswer]:
     """The wrong answers of a system that answers, by kind, those of a kind in the order of the examples."""
-    wrong = [row for row in result.rows if row.predictions is not None and _is_wrong(row)]
-    found = [WrongAnswer(error_of(row), row) for row in wrong]
+    found = [
+        WrongAnswer(error_of(row), row)
+        for row in result.rows
+        if row.predictions is not None and 0 in map(row.scores.get, ("exact_match", "accuracy", ALL_RIGHT))
+    ]
     order = dict(zip(KINDS, range(len(KINDS)), strict=True))
     return sorted(found, key=lambda each: (order.get(each.kind, len(KINDS)), each.kind))
-
-
-def _is_wrong(row: Row) -> bool:
-    return any(row.scores.get(measure) == 0 for measure in ("exact_match", "accuracy", ALL_RIGHT))
 
 
 def error_of(row: Row) -> str:
@@ -75,11 +73,8 @@ def error_of(row: Row) -> str:
 
 def errors_table(name: str, wrong: Sequence[WrongAnswer], num_rows: int) -> Table:
     """How many of a system's answers are wrong in which way."""
-    counts = Counter(each.kind for each in wrong)
-    rows = [
-        [kind, f"{count:,}", percent(count / num_rows)]
-        for kind, count in sorted(counts.items(), key=lambda item: -item[1])
-    ]
+    counts = Counter(each.kind for each in wrong).most_common()
+    rows = [[kind, f"{count:,}", percent(count / num_rows)] for kind, count in counts]
     return [f"{name}: {len(wrong):,} of {num_rows:,} wrong", "answers", "% of all"], rows
 
 
@@ -112,7 +107,7 @@ def quotation(place: Evidence) -> tuple[str, str, str]:
 
 def right_answers(row: Row) -> str:
     """The answers that count as right, as far as they fit on a line."""
-    return _cut(" | ".join(row.answers), _WIDTH)
+    return _cut(" | ".join(row.answers))
 
 
 def around_blank(text: str) -> str:
@@ -120,12 +115,12 @@ def around_blank(text: str) -> str:
     plain = " ".join(text.split())
     at = plain.find(MASK)
     if at < 0 or len(plain) <= _WIDTH:
-        return _cut(plain, _WIDTH)
+        return _cut(plain)
     first = max(0, min(at - _WIDTH // 2, len(plain) - _WIDTH))
     last = first + _WIDTH
     return f"{'…' if first else ''}{plain[first:last]}{'…' if last < len(plain) else ''}"
 
 
-def _cut(text: str, width: int) -> str:
+def _cut(text: str) -> str:
     plain = " ".join(text.split())
-    return plain if len(plain) <= width else f"…{plain[-width:]}"
+    return plain if len(plain) <= _WIDTH else f"…{plain[-_WIDTH:]}"

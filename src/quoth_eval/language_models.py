@@ -17,12 +17,7 @@ import torch
 from torch import Tensor
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.transformer import (
-    batches_by_length,
-    is_decoder,
-    kinds_of,
-    pad,
-)
+from quoth.encoders.transformer import batches_by_length, is_decoder, kinds_of, pad
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.npm.twin import LOGITS_PER_BATCH, load_lm, longest
 from quoth.records import Prediction
@@ -35,12 +30,15 @@ SENTINELS = ("<extra_id_0>", "<extra_id_1>")
 """T5's blank, and what ends its filling (Raffel et al. 2020, §3.1.4)."""
 
 
+Tokens = tuple[int, ...]
+
+
 class Scored(NamedTuple):
     """Tokens whose likelihood is asked: of `words` after `prompt`, given the encoder's `source` (causal: empty)."""
 
-    source: tuple[int, ...]
-    prompt: tuple[int, ...]
-    words: tuple[int, ...]
+    source: Tokens
+    prompt: Tokens
+    words: Tokens
 
 
 class LanguageModel:
@@ -51,6 +49,7 @@ class LanguageModel:
         self._encodes = bool(model.config.is_encoder_decoder)
         self._limit = longest(model, tokenizer)
         self._before, self._after = _frame(tokenizer)
+        self._pad = int(tokenizer.pad_token_id or 0)
         self._breaks: dict[int, bool] = {}
 
     @classmethod
@@ -58,9 +57,8 @@ class LanguageModel:
         cls, name: str, corpora: Sequence[Corpus] = (), device: str | None = None, dtype: str | None = None
     ) -> LanguageModel:
         """A model from a folder or hub id. Raises ModelNotFoundError, InputError on an unknown device or dtype."""
-        return cls(
-            *load_lm(name, _generator, "name a folder or hub id of a causal or seq2seq LM", device, dtype), corpora
-        )
+        remedy = "name a folder or hub id of a causal or seq2seq LM"
+        return cls(*load_lm(name, _generator, remedy, device, dtype), corpora)
 
     def word_scores(self, texts: Sequence[str], words: Sequence[str], options: Mapping[str, Any]) -> Doubles:
         """The log-likelihood of each word in the blank of each text: [B, W].
@@ -76,7 +74,7 @@ class LanguageModel:
     def log_likelihoods(self, scored: Sequence[Scored]) -> Doubles:
         """log p(words | source, prompt) = Σ_i log p(w_i | source, prompt, w_<i), each. What shares an input is run
         once."""
-        users = defaultdict[tuple[tuple[int, ...], tuple[int, ...]], list[int]](list)
+        users = defaultdict[tuple[Tokens, Tokens], list[int]](list)
         for number, each in enumerate(scored):
             users[each.source, each.prompt + each.words[:-1]].append(number)
         inputs, result = list(users), np.zeros(len(scored))
@@ -127,7 +125,7 @@ class LanguageModel:
         _, prompt = self._prompt(text, sentinel, max(map(len, wholes)) - start)
         return [Scored((), prompt, tuple(whole[start:])) for whole in wholes]
 
-    def _prompt(self, text: str, sentinel: bool, room: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _prompt(self, text: str, sentinel: bool, room: int) -> tuple[Tokens, Tokens]:
         """The encoder's input (causal: empty), and the decoder's before the blank is filled with up to `room` tokens.
         Texts that are too long lose their beginning."""
         left, right = around_mask(text, MASK)
@@ -147,28 +145,26 @@ class LanguageModel:
             raise InputError(f"the model takes {self._limit} tokens, which leaves none for the text; ask for fewer")
         return (), (*self._before, *tokens[-room:])
 
-    def _logits(self, inputs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> Tensor:
+    def _logits(self, inputs: Sequence[tuple[Tokens, Tokens]]) -> Tensor:
         """The logits of the next token at each token that the decoder is given: [B, T, V]."""
         target_BT, mask_BT = self._padded([target for _, target in inputs])
-        if self._encodes:
-            source_BT, seen_BT = self._padded([source for source, _ in inputs])
-            # Tokens see only those before them, so the padding at the end needs no mask.
-            output = self.model(input_ids=source_BT, attention_mask=seen_BT, decoder_input_ids=target_BT)
-        else:
-            output = self.model(input_ids=target_BT, attention_mask=mask_BT)
-        logits_BTV: Tensor = output.logits
+        given = {"input_ids": target_BT, "attention_mask": mask_BT}
+        if self._encodes:  # Tokens see only those before them, so the padding at the end needs no mask.
+            given = {**self._source(inputs), "decoder_input_ids": target_BT}
+        logits_BTV: Tensor = self.model(**given).logits
         return logits_BTV
 
-    def _generate(
-        self, inputs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], max_new_tokens: int
-    ) -> list[Prediction]:
+    def _source(self, inputs: Sequence[tuple[Tokens, Tokens]]) -> dict[str, Tensor]:
+        source_BT, seen_BT = self._padded([source for source, _ in inputs])
+        return {"input_ids": source_BT, "attention_mask": seen_BT}
+
+    def _generate(self, inputs: Sequence[tuple[Tokens, Tokens]], max_new_tokens: int) -> list[Prediction]:
         import transformers
 
         prompt_BT, mask_BT = self._padded([prompt[::-1] for _, prompt in inputs])
         given = {"input_ids": prompt_BT.flip(1), "attention_mask": mask_BT.flip(1)}  # padded on the left
         if self._encodes:  # all prompts are equal
-            source_BT, seen_BT = self._padded([source for source, _ in inputs])
-            given = {"input_ids": source_BT, "attention_mask": seen_BT, "decoder_input_ids": prompt_BT.flip(1)}
+            given = {**self._source(inputs), "decoder_input_ids": prompt_BT.flip(1)}
         settings: Any = transformers.GenerationConfig(  # type: ignore[no-untyped-call]
             do_sample=False,
             max_new_tokens=max_new_tokens,
@@ -178,17 +174,16 @@ class LanguageModel:
             output_logits=True,
         )
         made = self.model.generate(**given, generation_config=settings, stopping_criteria=[self._broken])
-        new_TB = made.sequences[:, -len(made.logits) :].T
-        steps = zip(made.logits, new_TB, strict=True)
-        log_p_TB = torch.stack(
-            [logits_BV.float().log_softmax(-1).gather(1, token_B[:, None])[:, 0] for logits_BV, token_B in steps]
-        )
-        return [self._said(*row) for row in zip(new_TB.T.tolist(), log_p_TB.T.tolist(), strict=True)]
+        new_BT = made.sequences[:, -len(made.logits) :]
+        log_p_TB = [
+            logits_BV.float().log_softmax(-1).gather(1, token_B1)[:, 0]
+            for logits_BV, token_B1 in zip(made.logits, new_BT.split(1, 1), strict=True)
+        ]
+        return [self._said(*row) for row in zip(new_BT.tolist(), torch.stack(log_p_TB, 1).tolist(), strict=True)]
 
     def _said(self, tokens: list[int], log_p: list[float]) -> Prediction:
-        end = next(
-            (n for n, token in enumerate(tokens, start=1) if token in self._ends or self._breaks_line(token)), None
-        )
+        ended = (n for n, token in enumerate(tokens, start=1) if token in self._ends or self._breaks_line(token))
+        end = next(ended, None)
         text = self.tokenizer.decode(tokens[:end], skip_special_tokens=True).partition("\n")[0].strip()
         score = sum(log_p[:end])
         return Prediction(text, score, math.exp(score), ())
@@ -202,27 +197,20 @@ class LanguageModel:
             self._breaks[token] = "\n" in self.tokenizer.decode([token])
         return self._breaks[token]
 
-    def _padded(self, inputs: Sequence[tuple[int, ...]]) -> tuple[Tensor, Tensor]:
+    def _padded(self, inputs: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
         ids_BT, mask_BT = pad([np.array(each, np.int64) for each in inputs], self._pad)
         return ids_BT.to(self.model.device), mask_BT.to(self.model.device)
 
     def _plain(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    @property
-    def _pad(self) -> int:
-        return int(self.tokenizer.pad_token_id or 0)
-
     @cached_property
     def _ends(self) -> list[int]:
         """The tokens that end an answer."""
         ids = self.model.generation_config.eos_token_id
         ids = self.tokenizer.eos_token_id if ids is None else ids
-        known = self.tokenizer.get_vocab()
-        return [
-            *([] if ids is None else ids if isinstance(ids, list) else [ids]),
-            *filter(None, map(known.get, SENTINELS[1:])),
-        ]
+        blank_end = self.tokenizer.get_vocab().get(SENTINELS[1])
+        return [each for each in [*(ids if isinstance(ids, list) else [ids]), blank_end] if each is not None]
 
     @cached_property
     def _sentinels(self) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from quoth.cli.output import markdown
 from quoth.records import Evidence, Prediction
-from quoth_eval.statistics import Interval, interval, macro_interval, paired
+from quoth_eval.statistics import Difference, Interval, interval, macro_interval, paired
 
 Table = tuple[list[str], list[list[str]]]
 """Heads and rows; the first column has names."""
@@ -168,8 +168,8 @@ class Report:
             "num_examples": max((len(result.rows) for result in self.systems), default=0),
             "systems": [self._scores(result) for result in self.systems],
             "differences": [
-                {"system": one, "other": other, "measure": measure, **asdict(paired(*values))}
-                for one, other, measure, values in self._pairs()
+                {"system": one, "other": other, "measure": measure, **asdict(difference)}
+                for one, other, measure, difference in self._pairs()
             ],
         }
 
@@ -188,14 +188,14 @@ class Report:
             },
         }
 
-    def _pairs(self) -> Iterable[tuple[str, str, str, tuple[list[float], list[float]]]]:
-        """Pairs of systems that share a measure for all examples, with the first such measure's values."""
+    def _pairs(self) -> Iterable[tuple[str, str, str, Difference]]:
+        """Pairs of systems that share a measure for all examples, and how they differ in the first such measure."""
         for one, other in combinations(self.systems, 2):
-            for measure in self.measures:
-                values, others = one.values(measure), other.values(measure)
-                if values and others and [row.id for row in one.rows] == [row.id for row in other.rows]:
-                    yield one.name, other.name, measure, (values, others)
-                    break
+            both = ((name, one.values(name), other.values(name)) for name in self.measures)
+            same = [row.id for row in one.rows] == [row.id for row in other.rows]
+            for measure, values, others in ((name, a, b) for name, a, b in both if a and b and same):
+                yield one.name, other.name, measure, paired(values, others)
+                break
 
     def table(self, dimensions: Sequence[str] | None = None) -> Table:
         """The scores; percentages with 95 % intervals, "–" for what was not measured.
@@ -239,8 +239,7 @@ class Report:
         """The systems compared in pairs, by the first measure that both have for all examples."""
         rows = [
             [f"{one} − {other}", spelled(measure), str(found.points), f"{found.p:.4f}"]
-            for one, other, measure, values in self._pairs()
-            for found in [paired(*values)]
+            for one, other, measure, found in self._pairs()
         ]
         return ["difference", "measure", "points", "p, paired"], rows
 

@@ -65,7 +65,7 @@ def _overview(runs: Mapping[str, Report]) -> Section:
             measure = _main(report, result)
             if measure is None or (mean := result.score().interval(measure)) is None:
                 continue
-            speed = _speed(result.per_second)
+            speed = "–" if (per := result.per_second) is None else f"{per:,.0f}" if per >= 10 else f"{per:.2g}"
             rows.append([name, result.name, f"{len(result.rows):,}", spelled(measure), str(mean), speed])
             bars.setdefault(measure, []).append((name, result.name, mean))
     heads = ["run", "system", "examples", "measure", "mean", "examples per second"]
@@ -73,21 +73,13 @@ def _overview(runs: Mapping[str, Report]) -> Section:
     return Section("Overview", [_READ_ME, (heads, rows), *several])
 
 
-def _speed(per_second: float | None) -> str:
-    if per_second is None:
-        return "–"
-    return f"{per_second:,.0f}" if per_second >= 10 else f"{per_second:.2g}"
-
-
 def _parts(report: Report) -> Iterator[Part]:
     heads, rows = report.table(())
-    if rows:
-        yield ["system", *heads[1:]], rows
-    else:
-        yield "No answers yet."
-    yield Section("Settings", [_settings(report.settings)])
-    answering = [measure for result in report.systems if (measure := _main(report, result))]
-    main = answering[0] if answering else None
+    yield (["system", *heads[1:]], rows) if rows else "No answers yet."
+    settings = ((name.replace("_", " "), value) for name, value in report.settings.items() if value is not None)
+    shown = "; ".join(f"{name}: {_told(value)}" for name, value in settings)
+    yield Section("Settings", [f"{shown}." if shown else "No settings."])
+    main = next((measure for result in report.systems if (measure := _main(report, result))), None)
     if main is not None:
         yield from _pictures(report, main)
     compared, differences = report.differences()
@@ -103,11 +95,6 @@ def _main(report: Report, result: Result) -> str | None:
     """The first measure that the system has for some example."""
     values = result.score().values
     return next((measure for measure in report.measures if values.get(measure)), None)
-
-
-def _settings(settings: Mapping[str, Any]) -> str:
-    shown = [f"{name.replace('_', ' ')}: {_told(value)}" for name, value in settings.items() if value is not None]
-    return f"{'; '.join(shown)}." if shown else "No settings."
 
 
 def _told(value: Any) -> str:
@@ -187,11 +174,10 @@ def _risk(result: Result) -> Points:
 
 def _groups(report: Report, measure: str | None) -> Iterator[Part]:
     for dimension in report.dimensions:
-        scores = {result.name: result.by_group(dimension) for result in report.systems}
         found = [
-            (group, name, mean)
-            for name, groups in scores.items()
-            for group, score in groups.items()
+            (group, result.name, mean)
+            for result in report.systems
+            for group, score in result.by_group(dimension).items()
             if measure is not None and (mean := score.interval(measure))
         ]
         if measure is not None and 1 < len({group for group, *_ in found}) <= _MOST_GROUPS:
@@ -211,16 +197,14 @@ def _beside(report: Report) -> Iterator[Part]:
     for measure, macro in dict.fromkeys((figure.measure, figure.macro) for figure in figures):
         weighed = f", mean over {macro}" if macro else ""
         for result in report.systems:
-            mean = result.macro(macro, measure) if macro else result.score().interval(measure)
-            if mean:
+            if mean := result.macro(macro, measure) if macro else result.score().interval(measure):
                 number = f"{len(result.rows):,}"
                 rows.append([result.name + weighed, "here", spelled(measure), str(mean), number, searched])
-        for figure in figures:
-            if (figure.measure, figure.macro) == (measure, macro):
-                where = f"{figure.source.split(',')[0]}{f', table {figure.table}' if figure.table else ''}"
-                number = "–" if figure.num_examples is None else f"{figure.num_examples:,}"
-                about = "; ".join(filter(None, [figure.corpus, figure.note]))
-                rows.append([figure.system + weighed, where, spelled(measure), f"{figure.value:.1f}", number, about])
+        for figure in (each for each in figures if (each.measure, each.macro) == (measure, macro)):
+            where = f"{figure.source.split(',')[0]}{f', table {figure.table}' if figure.table else ''}"
+            number = "–" if figure.num_examples is None else f"{figure.num_examples:,}"
+            about = "; ".join(filter(None, [figure.corpus, figure.note]))
+            rows.append([figure.system + weighed, where, spelled(measure), f"{figure.value:.1f}", number, about])
     sources = dict.fromkeys(figure.source for figure in figures)
     heads = ["system", "measured", "measure", "mean", "examples", "corpus"]
     yield Section("Beside the papers' figures", [_BESIDE, (heads, rows), f"{'; '.join(sources)}."])

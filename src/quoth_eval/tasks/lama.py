@@ -124,24 +124,6 @@ def asked_as(fact: Fact, templates: Mapping[str, str]) -> str:
     return templates[fact.relation].replace("[X]", fact.subject).replace("[Y]", MASK)
 
 
-def lama_task(
-    name: str,
-    facts: Sequence[Fact],
-    templates: Mapping[str, str],
-    settings: Mapping[str, Any],
-    num_tokens: Mapping[Fact, int] | None = None,
-) -> Task[Fact]:
-    """Facts as blanks, by relation and, if they are given, by their answers' numbers of tokens. Raises InputError on a
-    relation without a template."""
-    examples = []
-    for fact in facts:
-        tokens = {} if num_tokens is None else {"tokens": length_groups(num_tokens[fact], "tokens")["tokens"]}
-        groups = {**tokens, "relation": fact.relation}
-        examples.append(Example(fact.id, asked_as(fact, templates), (fact.answer,), fact, groups))
-    macro = ("relation",) if num_tokens is None else ("tokens", "relation")
-    return Task(name=name, examples=examples, judge=judge, settings=settings, macro=macro, at_a_time=FACTS_AT_A_TIME)
-
-
 def judge(example: Example[Any], answer: Answer) -> Scores:
     """Exact match and hit@5 by SQuAD's rules."""
     question = QAExample("", "", example.answers, example.pattern)
@@ -168,8 +150,10 @@ def _make(given: Given, settings: LamaSettings) -> Prepared:
         facts = listed(facts, settings.only)
     if settings.unhelpful_names:
         facts = unhelpful(facts)
-    here = sorted(given.data.glob("lama/relations.jsonl*")) if given.data else []
-    return facts_over(given, settings, facts, read_templates(settings.templates or next(iter(here), None)))
+    relations = settings.templates
+    if relations is None and given.data:
+        relations = next(map(str, sorted(given.data.glob("lama/relations.jsonl*"))), None)
+    return facts_over(given, settings, facts, read_templates(relations))
 
 
 def facts_over(given: Given, settings: LamaSettings, facts: Sequence[Fact], templates: Mapping[str, str]) -> Prepared:
@@ -190,8 +174,7 @@ def facts_over(given: Given, settings: LamaSettings, facts: Sequence[Fact], temp
     counter = given.open(settings.tokens or given.systems[0].partition(",")[0], searched, given.options)
     num_tokens = {fact: counter.num_tokens(fact.answer) for fact in drawn}
     asked = draw_of_each(drawn, settings.per_group, given.seed, lambda fact: min(num_tokens[fact], MOST_TOKENS))
-    task = lama_task("lama", asked, templates, given.settings(searched), num_tokens)
-    return Prepared(task=task, asks=filling(given, searched))
+    return _over(given, "lama", asked, templates, searched, num_tokens)
 
 
 def _of_data(name: str, given: Given, settings: object) -> Prepared:
@@ -200,8 +183,31 @@ def _of_data(name: str, given: Given, settings: object) -> Prepared:
     facts = read_facts(find_files(data, FACTS[name], _LAMA))
     relations = find_file(data, "lama/relations.jsonl", _LAMA) if name == "trex" else None
     drawn = draw_as_released(facts, given.limit, given.seed)
-    searched = given.searched()
-    task = lama_task(name, drawn, read_templates(relations), given.settings())
+    return _over(given, name, drawn, read_templates(relations), given.searched())
+
+
+def _over(
+    given: Given,
+    name: str,
+    facts: Sequence[Fact],
+    templates: Mapping[str, str],
+    searched: Sequence[Corpus],
+    num_tokens: Mapping[Fact, int] | None = None,
+) -> Prepared:
+    """Facts as blanks, by relation and, if they are given, by their answers' numbers of tokens."""
+    examples = []
+    for fact in facts:
+        tokens = {} if num_tokens is None else {"tokens": length_groups(num_tokens[fact], "tokens")["tokens"]}
+        groups = {**tokens, "relation": fact.relation}
+        examples.append(Example(fact.id, asked_as(fact, templates), (fact.answer,), fact, groups))
+    task = Task(
+        name=name,
+        examples=examples,
+        judge=judge,
+        settings=given.settings(searched),
+        macro=("relation",) if num_tokens is None else ("tokens", "relation"),
+        at_a_time=FACTS_AT_A_TIME,
+    )
     return Prepared(task=task, asks=filling(given, searched))
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from annotated_types import MinLen
 
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A link in a document to a target, the title of a page: `document.text[start:end] == surface`."""
+    """A link in a document to a target, the title of a page: `document.text[start:end] == surface`.
+
+    Redirects are not resolved: two titles of one page are two targets.
+    """
 
     document_id: str
     start: int
@@ -41,26 +44,11 @@ class Mention:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A mention and its position in its sentence; `ambiguous` if the same surface has other targets elsewhere.
-
-    Redirects are not resolved: two titles of one page are two targets.
-    """
+class Query(NamedTuple):
+    """A mention and its position in its sentence."""
 
     mention: Mention
     entity: Range
-    ambiguous: bool
-
-
-def groups_of(query: Query) -> dict[str, str]:
-    """The groups that a query belongs to."""
-    mention = query.mention
-    same = mention.surface.casefold() == mention.target.casefold()
-    groups = {"surface": "surface is the title" if same else "surface is another"}
-    if mention.surface[0].isupper():
-        groups["names"] = "names"
-    return groups | ({"ambiguous": "ambiguous"} if query.ambiguous else {})
 
 
 def read_mentions(documents: Iterable[Document]) -> tuple[list[Mention], int]:
@@ -118,10 +106,15 @@ def links_task(corpus: Corpus, ks: Sequence[int] = KS, limit: int | None = None,
     examples = []
     for mention in draw(shared, limit, seed):
         start, text = _sentence(corpus.document(mention.document_id).text, mention)
-        ambiguous = len(targets[mention.surface.casefold()]) > 1
-        query = Query(mention, (mention.start - start, mention.end - start), ambiguous)
+        same = mention.surface.casefold() == mention.target.casefold()
+        groups = {"surface": "surface is the title" if same else "surface is another"}
+        if mention.surface[0].isupper():
+            groups["names"] = "names"
+        if len(targets[mention.surface.casefold()]) > 1:  # elsewhere the same surface has another target
+            groups["ambiguous"] = "ambiguous"
+        query = Query(mention, (mention.start - start, mention.end - start))
         name = f"{mention.document_id}:{mention.start}-{mention.end}"
-        examples.append(Example(name, text, (mention.target,), query, groups_of(query)))
+        examples.append(Example(name, text, (mention.target,), query, groups))
     counts = {"num_mentions": len(shared), "num_dropped": num_dropped, "num_passages": corpus.num_passages}
     judge = partial(_judge, tuple(ks), about)
     return Task(name="links", examples=examples, judge=judge, settings=counts | {"seed": seed})
@@ -129,7 +122,6 @@ def links_task(corpus: Corpus, ks: Sequence[int] = KS, limit: int | None = None,
 
 def searches_of(search: Search, corpus: Corpus, ks: Sequence[int] = KS) -> System[Query]:
     """A search as a system; it is asked for as many passages more as the mention's own document has."""
-
     return searches(search, lambda query: max(ks) + len(corpus.rows_of(query.mention.document_id)))
 
 
@@ -159,15 +151,11 @@ def _judge(
 
 def _mention(document: Document, link: TaggedSpan) -> Mention | None:
     """A link as a mention; None if it has no target, is empty, or begins or ends inside a word or at a space."""
-    surface, target = document.text[link.start : link.end], page(link.label)
-    cut = link.end > len(document.text) or any(_inside_word(document.text, at) for at in (link.start, link.end))
-    if cut or not target or not surface or surface != surface.strip():
+    text, surface, target = document.text, document.text[link.start : link.end], page(link.label)
+    inside = any(0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum() for at in (link.start, link.end))
+    if inside or link.end > len(text) or not target or not surface or surface != surface.strip():
         return None
     return Mention(document.id, link.start, link.end, surface, target)
-
-
-def _inside_word(text: str, place: int) -> bool:
-    return 0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum()
 
 
 def _sentence(text: str, mention: Mention) -> tuple[int, str]:

@@ -75,23 +75,6 @@ class SquadSettings(OpenSettings):
     keep: Annotated[str | None, "Keep the corpus in this new folder, for the task openqa."] = None
 
 
-def openqa_task(
-    questions: Sequence[QAExample],
-    settings: Mapping[str, Any],
-    ks: Sequence[int] = KS,
-    oracle: int = READ,
-    covered: set[int] | None = None,
-    name: str = "openqa",
-) -> Task[QAExample]:
-    """Questions to answer from passages; those whose numbers are `covered` are a group."""
-    examples = [
-        Example(each.id, each.text, each.answers, each, corpus_group(i, covered), pattern=each.pattern)
-        for i, each in enumerate(questions)
-    ]
-    judge = partial(_judge, tuple(ks), oracle, all(question.gold for question in questions))
-    return Task(name=name, examples=examples, judge=judge, settings=settings, at_a_time=QUESTIONS_TOGETHER)
-
-
 def corpus_group(number: int, covered: set[int] | None) -> dict[str, str]:
     """Whether some passage of the corpus contains an answer, if that was measured."""
     return {} if covered is None else {"corpus": "answerable" if number in covered else "not answerable"}
@@ -115,15 +98,14 @@ def doubted(
 ) -> System[QAExample]:
     """The system; its answers also report how sure it is with the evidence removed from the corpus."""
 
-    def answer(examples: Sequence[Example[QAExample]]) -> list[Answer]:
-        found = []
-        for example, given in zip(examples, system(examples), strict=True):
-            guesses = model.ask(example.text, top_k=1, exclude=evidence.rows(example.source), **options)
-            chance = guesses[0].probability if guesses else 0.0
-            found.append(replace(given, scores={WITHOUT_EVIDENCE: chance}))
-        return found
+    def without(example: Example[QAExample]) -> float:
+        guesses = model.ask(example.text, top_k=1, exclude=evidence.rows(example.source), **options)
+        return guesses[0].probability if guesses else 0.0
 
-    return answer
+    return lambda examples: [
+        replace(answer, scores={WITHOUT_EVIDENCE: without(example)})
+        for example, answer in zip(examples, system(examples), strict=True)
+    ]
 
 
 class Evidence:
@@ -145,30 +127,19 @@ class Evidence:
         """The rows for one of the questions."""
         if question not in self._known:
             at = self._questions.index(question)
-            self._known = self._find(self._questions[at : at + QUESTIONS_AT_A_TIME])
+            some, rows = self._questions[at : at + QUESTIONS_AT_A_TIME], array("q")
+            self._known = {each: set() for each in some}
+
+            def texts() -> Iterator[str]:
+                for passage in read_passages(self._corpora, self._progress):
+                    rows.append(passage.row)
+                    for each in (each for each in some if each.gold == passage.document_id):
+                        self._known[each].add(passage.row)
+                    yield passage.text
+
+            for number, places in holders(some, texts()).items():
+                self._known[some[number]].update(rows[place] for place in places)
         return self._known[question]
-
-    def _find(self, questions: Sequence[QAExample]) -> dict[QAExample, set[int]]:
-        found, rows = {question: set[int]() for question in questions}, array("q")
-
-        def texts() -> Iterator[str]:
-            for passage in read_passages(self._corpora, self._progress):
-                rows.append(passage.row)
-                for question, its in found.items():
-                    if passage.document_id == question.gold:
-                        its.add(passage.row)
-                yield passage.text
-
-        for number, places in holders(questions, texts()).items():
-            found[questions[number]].update(rows[place] for place in places)
-        return found
-
-
-def find_answerable(
-    questions: Sequence[QAExample], corpora: Sequence[Corpus], progress: ProgressCallback | None = None
-) -> set[int]:
-    """The numbers of the questions that some passage answers. Reads every passage once."""
-    return answerable(questions, (passage.text for passage in read_passages(corpora, progress)))
 
 
 def read_passages(corpora: Sequence[Corpus], progress: ProgressCallback | None) -> Iterator[Passage]:
@@ -208,9 +179,20 @@ def questions_over(
     if not questions:
         raise InputError("no questions to ask; name a file that contains some")
     check_not_empty(corpora)
-    covered = find_answerable(questions, corpora, given.progress) if settings.coverage else None
+    covered = None
+    if settings.coverage:
+        covered = answerable(questions, (passage.text for passage in read_passages(corpora, given.progress)))
     counted = {"num_answerable": None if covered is None else len(covered), "read": settings.oracle}
-    task = openqa_task(questions, given.settings(corpora, **counted), settings.ks, settings.oracle, covered, name)
+    task = Task(
+        name=name,
+        examples=[
+            Example(each.id, each.text, each.answers, each, corpus_group(number, covered), pattern=each.pattern)
+            for number, each in enumerate(questions)
+        ],
+        judge=partial(_judge, settings.ks, settings.oracle, all(question.gold for question in questions)),
+        settings=given.settings(corpora, **counted),
+        at_a_time=QUESTIONS_TOGETHER,
+    )
     depth = max(*settings.ks, settings.oracle)
     evidence = Evidence(questions, corpora, given.progress) if settings.abstain else None
     least: dict[str, float] = {}
@@ -249,9 +231,8 @@ def _of_files(given: Given, settings: FileSettings) -> Prepared:
 def _of_squad(given: Given, settings: SquadSettings) -> Prepared:
     if len(given.files) != 1:
         raise InputError(f"squad is read from one file of SQuAD 1.1 (JSON), not {len(given.files)}")
-    read = read_squad(given.files[0])
+    read, distractors, number = read_squad(given.files[0]), settings.distractors, settings.num_distractors
     path = given.scratch / "squad.quoth" if settings.keep is None else Path(settings.keep)
-    distractors, number = settings.distractors, settings.num_distractors
     with counting("indexing", "paragraphs") as indexed:
         corpus = squad_corpus(path, read.paragraphs, distractors, number, given.seed, indexed)
     return questions_over("squad", given, settings, draw(read.questions, given.limit, given.seed), [corpus])

@@ -32,16 +32,6 @@ class ReadingSettings(Settings):
     skip_bad: Annotated[bool, "Leave out broken records and report their number."] = False
 
 
-def reading_task(examples: Sequence[ReadingExample]) -> Task[ReadingExample]:
-    """Questions of their own passages. Measures are exact match, F1 and exact match among five answers if the passage
-    answers the question, and the share of the others that the reader refused to answer."""
-    asked = []
-    for each in examples:
-        gold = tuple(each.passage.text[start:end] for start, end in each.answers)
-        asked.append(Example(each.id, each.question, gold, each))
-    return Task(name="reading", examples=asked, judge=_judge, at_a_time=_AT_A_TIME)
-
-
 def reads(reader: SpanReader) -> System[ReadingExample]:
     def answer(examples: Sequence[Example[ReadingExample]]) -> list[Answer]:
         sources = [example.source for example in examples]
@@ -56,6 +46,8 @@ def reads(reader: SpanReader) -> System[ReadingExample]:
 
 
 def _judge(example: Example[ReadingExample], answer: Answer) -> Scores:
+    """Exact match, F1 and exact match among five answers if the passage answers the question; whether the reader
+    refused to answer any other."""
     if not example.answers:
         return answer.scores
     said = [prediction.text for prediction in answer.predictions or ()] or [""]
@@ -78,8 +70,12 @@ def _make(given: Given, settings: ReadingSettings) -> Prepared:
     examples = [each for path in given.files for each in read_examples(Path(path), settings.skip_bad, left_out)]
     left_out.report()
     base = None if setup.base is None else str(setup.base)
+    asked = []
+    for each in draw(examples, given.limit, given.seed):
+        gold = tuple(each.passage.text[start:end] for start, end in each.answers)
+        asked.append(Example(each.id, each.question, gold, each))
     return Prepared(
-        task=reading_task(draw(examples, given.limit, given.seed)),
+        task=Task(name="reading", examples=asked, judge=_judge, at_a_time=_AT_A_TIME),
         asks=lambda name, options: reads(open_reader(name, device=setup.device, dtype=setup.dtype, base=base)),
     )
 

@@ -162,16 +162,12 @@ def _judge(example: Example[Asked], answer: Answer) -> Scores:
 
 def followed(report: Report, changes: Sequence[Change], show: int, name: str = "answers") -> str:
     """The first `show` changes that a system's answers followed, with the best over either edition (REALM, Table 4)."""
-    rows = {row.id: row for row in report.system(name).rows}
-    shown = [
-        (change, rows[f"{number}-old"], rows[f"{number}-new"])
-        for number, change in enumerate(changes)
-        if rows[f"{number}-new"].scores.get("both") and change.old != change.new
-    ]
-    return "".join(
-        f"\n{change.title}: {change.text}\n  old: {_best(old)}\n  new: {_best(new)}\n"
-        for change, old, new in shown[:show]
-    )
+    rows, shown = {row.id: row for row in report.system(name).rows}, list[str]()
+    for number, change in enumerate(changes):
+        old, new = (rows[f"{number}-{edition}"] for edition in ("old", "new"))
+        if new.scores.get("both") and change.old != change.new:
+            shown.append(f"\n{change.title}: {change.text}\n  old: {_best(old)}\n  new: {_best(new)}\n")
+    return "".join(shown[:show])
 
 
 def _best(row: Row) -> str:
