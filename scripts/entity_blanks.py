@@ -28,12 +28,18 @@ from relation_blanks import rows
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_text
 from quoth.datasets.judging import has_answer
-from quoth_eval.tasks.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample
 from quoth.records import Passage
 from quoth.text.tokenizer import MASK
 from quoth.training.run import without
-from quoth_eval.tasks.entities import EntityQuestion, answerable, holders, read_entity_questions, titled
+from quoth_eval.tasks.entities import (
+    EntityQuestion,
+    QuestionTemplates,
+    answerable,
+    holders,
+    read_entity_questions,
+    titled,
+)
 
 PASSAGES, NEGATIVES, BM25_BEST = 2, 6, 20
 SHORTEST_NAME = 4

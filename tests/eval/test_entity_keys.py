@@ -22,18 +22,18 @@ from quoth.encoders.tokens import unit
 from quoth.errors import InputError
 from quoth.records import Passage
 from quoth.zero_ner.recognition import ByText
-from quoth_eval import key_picture as entity_picture
+from quoth_eval import entity_search
 from quoth_eval.entity_search import (
     Keys,
     at_random,
     count_terms,
     max_pool,
+    picture,
     rarest,
     single_key,
     single_key_search,
     stored_keys,
 )
-from quoth_eval.key_picture import picture
 from quoth_eval.tasks.entities import EntityQuestion
 from tiny import TEXT, tiny_npm
 
@@ -149,11 +149,11 @@ def test_the_picture_shows_each_question_with_the_key_that_is_nearest_in_a_right
     model: ZeroNER, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     drawn: list[Any] = []
-    monkeypatch.setattr(entity_picture, "picture", lambda *given: drawn.extend(given))
-    monkeypatch.setattr(entity_picture, "OTHERS", 4)
+    monkeypatch.setattr(entity_search, "picture", lambda *given: drawn.extend(given))
+    monkeypatch.setattr(entity_search, "OTHERS", 4)
     text = "Was Pallas a bust?"
     question = EntityQuestion(QAExample(text, text, ("nevermore",)), "P1", (4, 10))
-    entity_picture.picture_of(tmp_path / "p.png", [question], model)
+    entity_search.picture_of(tmp_path / "p.png", [question], model)
     path, queries_QD, keys_KD, query_labels, key_labels, _ = drawn
     assert path == tmp_path / "p.png"
     assert (query_labels, key_labels) == (["P1"], ["", "", "", "", "P1"])

@@ -29,6 +29,7 @@ from quoth_eval.tasks.entities import (
     Coverage,
     EntityQuestion,
     EntitySettings,
+    QuestionTemplates,
     choose_questions,
     entities_task,
     find_coverage,
@@ -36,7 +37,6 @@ from quoth_eval.tasks.entities import (
     read_entity_questions,
     searches_of,
 )
-from quoth_eval.tasks.question_templates import QuestionTemplates
 
 DOCUMENTS = (
     ("Ann Lee", "She was born in Paris."),

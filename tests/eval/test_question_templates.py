@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quoth.errors import InputError
-from quoth_eval.tasks.question_templates import QuestionTemplates
+from quoth_eval.tasks.entities import QuestionTemplates
 
 TEMPLATES = {
     "P19": "Where was [X] born?",

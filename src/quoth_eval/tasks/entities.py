@@ -1,13 +1,14 @@
 """EntityQuestions: simple questions about one entity each, by relation. Is a passage with an answer retrieved?
 
-Knows: relations, what a corpus covers, recall. Does not know: how a system searches, or how a question's entity is
-found.
+Knows: relations and their templates, what a corpus covers, recall. Does not know: how a system searches.
 
 Sciavolino et al. 2021, "Simple Entity-Centric Questions Challenge Dense Retrievers".
 """
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,24 +21,36 @@ from annotated_types import MinLen
 
 from quoth.cli.models import load_entities
 from quoth.corpus.bm25 import check_not_empty
+from quoth.corpus.documents import read_text
 from quoth.datasets.judging import answerable, first, has_answer, holders, normalise
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.errors import InputError
 from quoth.fields import Count, check_fields
-from quoth_eval.entity_search import Range, Search, by_text, count_terms, idf_buckets, searches, searching
+from quoth_eval.entity_search import (
+    Range,
+    Search,
+    by_text,
+    check_installed,
+    count_terms,
+    idf_buckets,
+    picture_of,
+    searches,
+    searching,
+)
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
 from quoth_eval.spec import ENTITIES, Given, Prepared, Settings, TaskSpec
 from quoth_eval.systems import BM25
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw_of_each, recalls
 from quoth_eval.tasks.openqa import DEPTHS, corpus_group, read_passages
-from quoth_eval.tasks.question_templates import QuestionTemplates
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.records import Passage
 
 KS = (20, 100)
+ENTITY = "[X]"
+"""The entity in a template."""
 COVERED = "covered"
 SHOWN = ("covered", "relation", "rarity")
 """The dimensions whose groups a table shows; of covered questions by relation only the mean is shown."""
@@ -73,6 +86,63 @@ class EntitySettings(Settings):
         for name in ("idf", "covered", "picture"):
             if getattr(self, name) and self.templates is None:
                 raise InputError(f"{name} requires each question's entity; give --set templates=FILE")
+
+
+class QuestionTemplates:
+    """One template per relation, with [X] in place of the entity.
+
+    Case matters; the amount of white space does not. A final question mark is optional and never part of the entity.
+    """
+
+    def __init__(self, templates: Mapping[str, str]) -> None:
+        """Raises InputError if there are no templates, or if one does not contain exactly one [X]."""
+        if not templates:
+            raise InputError('no templates; give one per relation, such as {"P19": "Where was [X] born?"}')
+        for relation, template in templates.items():
+            if not isinstance(template, str) or template.count(ENTITY) != 1:
+                raise InputError(f"template {template!r} of {relation}: it must be a text with exactly one {ENTITY}")
+        self._patterns = {relation: _pattern(template) for relation, template in templates.items()}
+        self._most_literal_first = sorted(templates, key=lambda relation: -len("".join(templates[relation].split())))
+
+    @classmethod
+    def read(cls, path: str | Path) -> QuestionTemplates:
+        """The templates of a JSON file. Raises InputError, naming the file, if it is not a file of templates."""
+        try:
+            content = json.loads(read_text(path))
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}:{getattr(error, 'lineno', 1)}: not JSON ({error}); fix the file") from None
+        if not isinstance(content, Mapping):
+            raise InputError(f'{path}: not a JSON object; it must map relations to templates: {{"P19": "Where was …"}}')
+        try:
+            return cls(content)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    def entity(self, question: str, relation: str | None = None) -> tuple[int, int] | None:
+        """The character range of the question's entity; None if no template matches.
+
+        Without a relation, the matching template with the most literal characters wins; of equals, the earlier one.
+        Raises InputError for a relation without a template.
+        """
+        if relation is not None and relation not in self._patterns:
+            raise InputError(f"no template for relation {relation!r}; use one of {', '.join(self._patterns)}")
+        stripped = _without_mark(question)
+        for name in self._most_literal_first if relation is None else [relation]:
+            if match := self._patterns[name].fullmatch(stripped):
+                return match.span("entity")
+        return None
+
+
+def _without_mark(text: str) -> str:
+    """`text` without a final question mark and the white space around it."""
+    return text.rstrip().removesuffix("?").rstrip()
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """Matches the template with any amount of white space wherever it has some."""
+    parts = (re.split(r"\s+", part) for part in _without_mark(template.strip()).split(ENTITY))
+    before, after = (r"\s+".join(map(re.escape, words)) for words in parts)
+    return re.compile(rf"\s*{before}(?P<entity>\S(?:.*\S)?){after}", re.DOTALL)
 
 
 MATCHERS: Mapping[str, Callable[[str, QAExample], bool]] = {"dpr": has_answer, "string": has_string}
@@ -263,15 +333,11 @@ def _make(given: Given, settings: EntitySettings) -> Prepared:
     chosen = choose_questions(given.files, given.searched(), settings, given.limit, given.seed, given.progress)
     search = searching(given)
     if settings.picture is not None:
-        from quoth_eval.key_picture import check_installed
-
         check_installed()
 
     def drawn(report: Report) -> str:
         if settings.picture is None:
             return ""
-        from quoth_eval.key_picture import picture_of
-
         model = load_entities(given.systems[0].partition(",")[0], given.corpora, given.setup)
         covered = [chosen.questions[at] for at in sorted(chosen.covered)]
         picture_of(settings.picture, [question for question in covered if question.entity], model)
