@@ -227,9 +227,11 @@ def _with_systems(
     asked = [parse_system(each, spec, given.options) for each in spelled]
     limit = FEW if quick and given.limit is None else given.limit
     limit = spec.limit if limit is None else max(1, limit // 10) if spec.each and quick else limit
+    pattern, colon, part = spec.files.partition(":")  # the part that is read, if only a part is
+    found = sorted(given.data.glob(pattern)) if given.data and pattern else ()
     own = replace(
         given,
-        files=given.files or _files_of(spec, given.data),
+        files=given.files or tuple(f"{path}{colon}{part}" for path in found),
         systems=tuple(spelled),
         options={name: value for name, value in given.options.items() if name not in spec.names},
         limit=limit or None,
@@ -242,14 +244,14 @@ def _with_systems(
 def _measured(spec: "TaskSpec", prepared: "Prepared", asked: "list[Asked]", folder: Path | None) -> "Report":
     """The report. Models are loaded when they are first asked; what cannot be asked, such as a corpus without any word
     of a label, is an error."""
-    from quoth_eval.harness import evaluate, lazily
+    from quoth_eval.harness import Lazy, evaluate
 
     made: dict[str, Any] = {}
     for each in asked:
         if baseline := prepared.baselines.get(each.name):
             made[each.spelled] = baseline(each.options)
         else:
-            made[each.spelled] = lazily(partial(prepared.asks, each.name, each.options))
+            made[each.spelled] = Lazy(partial(prepared.asks, each.name, each.options))
     with counting("measuring", spec.name) as measured:
         kept = folder and folder / spec.name
         return evaluate(prepared.task, made, kept, lambda name, done, total: measured(done, total))
@@ -282,12 +284,6 @@ def _versions(specs: Sequence[str], swept: Sequence[str], baselines: Collection[
     """Every system but a baseline once for each option and value of `swept`."""
     swept_ones = [spec for spec in specs if swept and spec.partition(",")[0] not in baselines]
     return [each for spec in specs for each in ([f"{spec},{one}" for one in swept] if spec in swept_ones else [spec])]
-
-
-def _files_of(spec: "TaskSpec", data: Path | None) -> tuple[str, ...]:
-    """The task's files in a folder of data, each with the part that is read, if only a part is."""
-    pattern, colon, part = spec.files.partition(":")
-    return tuple(f"{path}{colon}{part}" for path in sorted(data.glob(pattern))) if data and pattern else ()
 
 
 @app.command()

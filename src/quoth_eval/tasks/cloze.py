@@ -24,7 +24,7 @@ from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Document, Prediction
 from quoth.text.tokenizer import MASK
-from quoth_eval.harness import lazily
+from quoth_eval.harness import Lazy
 from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.systems import filling
 from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, first_right, length_groups, said
@@ -142,7 +142,7 @@ def phrases(propose: Callable[[], Phrases]) -> System[Blank]:
             for texts in of([example.source for example in examples])
         ]
 
-    return lazily(answering)
+    return Lazy(answering)
 
 
 def _make(given: Given, settings: ClozeSettings) -> Prepared:
