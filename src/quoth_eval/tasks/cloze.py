@@ -60,17 +60,11 @@ def read_pages(pages: Sequence[str | Path], heldout: str | None) -> list[Documen
 
 def cloze_task(blanks: Sequence[Blank], settings: Mapping[str, Any]) -> Task[Blank]:
     """Blanks to fill, those of neighbouring passages together; a blank's own passage is hidden."""
-    examples = [
-        Example(
-            f"{blank.kind}-{number}",
-            blank.text,
-            (blank.answer,),
-            blank,
-            {"kind": blank.kind} | length_groups(blank.num_words, "words"),
-            frozenset({blank.row}),
-        )
-        for number, blank in enumerate(blanks)
-    ]
+    examples = []
+    for number, blank in enumerate(blanks):
+        groups = {"kind": blank.kind} | length_groups(blank.num_words, "words")
+        name, hidden = f"{blank.kind}-{number}", frozenset({blank.row})
+        examples.append(Example(name, blank.text, (blank.answer,), blank, groups, hidden))
     return Task(
         name="cloze",
         examples=examples,
