@@ -305,6 +305,7 @@ def errors(
     """
     from quoth_eval.errors import errors_table, shown_errors, wrong_answers
     from quoth_eval.harness import read_run, run_folders
+    from quoth_eval.pages import as_markdown
     from quoth_eval.task import draw
 
     names, answering = set[str](), False
@@ -319,7 +320,8 @@ def errors(
                     print_json({"task": report.task, "kind": each.kind, **each.row.to_dict()})
                 continue
             print_tables([errors_table(f"{report.task}, {result.name}", wrong, len(result.rows))])
-            results().print(shown_errors(wrong, count, seed), soft_wrap=True)
+            page = as_markdown(f"Wrong answers of {result.name}", shown_errors(wrong, count, seed))
+            results().print(page, soft_wrap=True)
     if not answering:
         where, known = ", ".join(map(str, runs)), ", ".join(sorted(names)) or "none"
         none = f"no answers of system {system!r}; it has {known}" if system else None

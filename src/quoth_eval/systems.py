@@ -12,7 +12,7 @@ from hashlib import blake2b
 from math import ceil
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from annotated_types import Gt, Le, MinLen
@@ -250,7 +250,8 @@ class BM25:
     same, and scores, by bm25s, lack the constant factor k1 + 1. Raises InputError on any other option."""
 
     def __init__(self, corpora: Sequence[Corpus], options: Options = {}) -> None:  # noqa: B006
-        self._corpora, self._index = corpora, cast(Any, None)
+        self._corpora = corpora
+        self._index: Any = None
         if unknown := [name for name in options if name not in ("k1", "b")]:
             raise unknown_option("--system bm25", unknown[0], ["k1", "b"])
         if options:
