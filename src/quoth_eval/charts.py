@@ -69,10 +69,9 @@ def line_chart(
     def draw(axes: Any) -> None:
         for (name, points), mark in zip(lines.items(), cycle("os^D"), strict=False):
             means, lengths = _percent([mean for _, mean in points])
-            axes.errorbar(
-                [x for x, _ in points], means, yerr=lengths if marks else None, fmt=f"{mark}-" if marks else "-",
-                markersize=5, label=name,
-            )  # fmt: skip
+            style = f"{mark}-" if marks else "-"
+            ends = lengths if marks else None
+            axes.errorbar([x for x, _ in points], means, yerr=ends, fmt=style, markersize=5, label=name)
         if xs[0] > 0 and xs[-1] >= 20 * xs[0]:
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:,.10g}")

@@ -228,9 +228,11 @@ def _with_systems(
     asked = [parse_system(each, spec, given.options) for each in spelled]
     limit = FEW if quick and given.limit is None else given.limit
     limit = spec.limit if limit is None else max(1, limit // 10) if spec.each and quick else limit
+    pattern, colon, part = spec.files.partition(":")  # the part that is read, if only a part is
+    found = sorted(given.data.glob(pattern)) if given.data and pattern else ()
     own = replace(
         given,
-        files=given.files or _files_of(spec, given.data),
+        files=given.files or tuple(f"{path}{colon}{part}" for path in found),
         systems=tuple(spelled),
         options={name: value for name, value in given.options.items() if name not in spec.names},
         limit=limit or None,
@@ -243,14 +245,14 @@ def _with_systems(
 def _measured(spec: "TaskSpec", prepared: "Prepared", asked: "list[Asked]", folder: Path | None) -> "Report":
     """The report. Models are loaded when they are first asked; what cannot be asked, such as a corpus without any word
     of a label, is an error."""
-    from quoth_eval.harness import evaluate, lazily
+    from quoth_eval.harness import Lazy, evaluate
 
     made: dict[str, Any] = {}
     for each in asked:
         if baseline := prepared.baselines.get(each.name):
             made[each.spelled] = baseline(each.options)
         else:
-            made[each.spelled] = lazily(partial(prepared.asks, each.name, each.options))
+            made[each.spelled] = Lazy(partial(prepared.asks, each.name, each.options))
     with counting("measuring", spec.name) as measured:
         kept = folder and folder / spec.name
         return evaluate(prepared.task, made, kept, lambda name, done, total: measured(done, total))
@@ -285,12 +287,6 @@ def _versions(specs: Sequence[str], swept: Sequence[str], baselines: Collection[
     return [each for spec in specs for each in ([f"{spec},{one}" for one in swept] if spec in swept_ones else [spec])]
 
 
-def _files_of(spec: "TaskSpec", data: Path | None) -> tuple[str, ...]:
-    """The task's files in a folder of data, each with the part that is read, if only a part is."""
-    pattern, colon, part = spec.files.partition(":")
-    return tuple(f"{path}{colon}{part}" for path in sorted(data.glob(pattern))) if data and pattern else ()
-
-
 @app.command()
 def errors(
     runs: Annotated[
@@ -310,6 +306,7 @@ def errors(
     """
     from quoth_eval.errors import errors_table, shown_errors, wrong_answers
     from quoth_eval.harness import read_run, run_folders
+    from quoth_eval.pages import as_markdown
     from quoth_eval.task import draw
 
     names, answering = set[str](), False
@@ -324,7 +321,8 @@ def errors(
                     print_json({"task": report.task, "kind": each.kind, **each.row.to_dict()})
                 continue
             print_tables([errors_table(f"{report.task}, {result.name}", wrong, len(result.rows))])
-            results().print(shown_errors(wrong, count, seed), soft_wrap=True)
+            page = as_markdown(f"Wrong answers of {result.name}", shown_errors(wrong, count, seed))
+            results().print(page, soft_wrap=True)
     if not answering:
         where, known = ", ".join(map(str, runs)), ", ".join(sorted(names)) or "none"
         none = f"no answers of system {system!r}; it has {known}" if system else None

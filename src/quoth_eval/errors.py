@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import NamedTuple
 
 from quoth.datasets.judging import answer_ranges
 from quoth.datasets.questions import QAExample
-from quoth.records import Evidence
 from quoth.text.tokenizer import MASK
+from quoth_eval.pages import Quotation, Section
 from quoth_eval.report import Result, Row, Table
 from quoth_eval.task import draw, percent
 from quoth_eval.tasks.ner import ALL_RIGHT
@@ -78,36 +80,26 @@ def errors_table(name: str, wrong: Sequence[WrongAnswer], num_rows: int) -> Tabl
     return [f"{name}: {len(wrong):,} of {num_rows:,} wrong", "answers", "% of all"], rows
 
 
-def shown_errors(wrong: Sequence[WrongAnswer], count: int = 50, seed: int = 0) -> str:
+def shown_errors(wrong: Sequence[WrongAnswer], count: int = 50, seed: int = 0) -> list[Section]:
     """Up to `count` wrong answers, drawn with `seed`, under their kinds, each with what was asked and its evidence."""
-    lines, kind = list[str](), ""
-    for each in draw(wrong, count, seed):
-        if each.kind != kind:
-            kind = each.kind
-            lines.append(f"\n{kind}\n")
-        row, said = each.row, each.row.predictions[0] if each.row.predictions else None
-        lines.append(f"  {row.id}: {around_blank(row.text)}")
-        lines.append(f"    right: {right_answers(row)}")
-        if said is not None:
-            lines.append(f"    said:  {said.text} ({percent(said.probability)} %)")
-            for place in said.evidence[:1]:
-                before, phrase, after = quotation(place)
-                lines.append(f"           {place.title or place.document_id}: …{before}[{phrase}]{after}…")
-    return "\n".join(lines) + "\n" if lines else ""
+    kinds = groupby(draw(wrong, count, seed), lambda each: each.kind)
+    return [Section(kind, list(map(quoted, some))) for kind, some in kinds]
 
 
-def quotation(place: Evidence) -> tuple[str, str, str]:
-    """What is before the phrase, the phrase, and what is after it, on one line."""
+def quoted(wrong: WrongAnswer) -> Quotation:
+    """A wrong answer with what was asked, what is right, and the quoted place, each as far as it fits on a line."""
+    kind, row = wrong
+    said = row.predictions[0] if row.predictions else None
+    told = f"{said.text} ({percent(said.probability)} %; {kind})" if said and said.text else f"({kind})"
+    asked = Quotation(f"{row.id}: {around_blank(row.text)}", _cut(" | ".join(row.answers)), told)
+    if not said or not said.evidence:
+        return asked
+    place, half = said.evidence[0], _WIDTH // 2
     start, end = place.start - place.context_start, place.end - place.context_start
-    half = _WIDTH // 2
     parts = place.context[max(0, start - half) : start], place.context[start:end], place.context[end : end + half]
     before, phrase, after = (re.sub(r"\s+", " ", part) for part in parts)
-    return before.lstrip(), phrase, after.rstrip()
-
-
-def right_answers(row: Row) -> str:
-    """The answers that count as right, as far as they fit on a line."""
-    return _cut(" | ".join(row.answers))
+    source = place.title or place.document_id
+    return replace(asked, source=source, before=before.lstrip(), phrase=phrase, after=after.rstrip())
 
 
 def around_blank(text: str) -> str:

@@ -75,18 +75,14 @@ def evaluate(
 
 
 class Lazy(Generic[Source]):
-    """A system that is made when it is first asked, so that a run that is complete loads no model."""
+    """A system that is made when it is first asked, so that a run that is complete loads no model. `evaluate` does not
+    count this in its times."""
 
     def __init__(self, make: Callable[[], System[Source]]) -> None:
         self.make = cache(make)
 
     def __call__(self, examples: Sequence[Example[Source]]) -> Sequence[Answer]:
         return self.make()(examples)
-
-
-def lazily(make: Callable[[], System[Source]]) -> System[Source]:
-    """A system that is made when it is first asked; `evaluate` does not count this in its times."""
-    return Lazy(make)
 
 
 def _resumed(folder: Path, task: Task[Any]) -> list[Row]:
@@ -147,20 +143,11 @@ def _read(path: Path) -> Any:
 
 
 def _row(system: str, example: Example[Any], answer: Answer, scores: Mapping[str, float], seconds: float) -> Row:
-    predictions = answer.predictions
-    return Row(
-        system,
-        example.id,
-        example.text,
-        example.answers,
-        scores,
-        example.groups,
-        None if predictions is None else tuple(replace(p, evidence=p.evidence[:EVIDENCE]) for p in predictions),
-        tuple(f"{passage.document_id}:{passage.start}-{passage.end}" for passage in answer.passages),
-        example.pattern,
-        seconds,
-        answer.weights,
-    )
+    said = answer.predictions
+    kept = None if said is None else tuple(replace(each, evidence=each.evidence[:EVIDENCE]) for each in said)
+    found = tuple(f"{passage.document_id}:{passage.start}-{passage.end}" for passage in answer.passages)
+    asked = (example.id, example.text, example.answers)
+    return Row(system, *asked, scores, example.groups, kept, found, example.pattern, seconds, answer.weights)
 
 
 def _distinct(examples: Sequence[Example[Source]]) -> list[Example[Source]]:

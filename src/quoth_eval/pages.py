@@ -40,7 +40,7 @@ class Quotation:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Parts under a heading. As a part of another section, it is shown on demand."""
+    """Parts under a heading. As a part of another section, it is shown on demand, and has no pictures."""
 
     title: str
     parts: Sequence[Part]
@@ -101,14 +101,6 @@ def _named_pictures(sections: Sequence[Section]) -> Iterator[tuple[str, Picture]
     counted = Counter[str]()
     for section in sections:
         name = re.sub(r"[^\w-]+", "-", section.title).strip("-").lower()
-        for picture in _pictures(section):
+        for picture in (part for part in section.parts if isinstance(part, Picture)):
             counted[name] += 1
             yield f"{name}-{counted[name]}.svg", picture
-
-
-def _pictures(section: Section) -> Iterator[Picture]:
-    for part in section.parts:
-        if isinstance(part, Section):
-            yield from _pictures(part)
-        elif isinstance(part, Picture):
-            yield part

@@ -69,9 +69,8 @@ def report(
     from quoth_eval.summary import summary
 
     if output is None and pictures is None and not markdown:
-        raise InputError(
-            "nowhere to write; name a file with -o report.html, a folder with --pictures, or print it with --markdown"
-        )
+        where = "name a file with -o report.html, a folder with --pictures, or print it with --markdown"
+        raise InputError(f"nowhere to write; {where}")
     if pictures is not None and pictures.is_file():
         raise InputError(f"--pictures {pictures}: a file; name a folder")
     for each in runs:

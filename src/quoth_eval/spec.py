@@ -139,9 +139,7 @@ class TaskSpec:
         return self.make(given, self.read(options))
 
 
-def _parsed(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
+def _parsed(value: str) -> Any:
     try:
         return json.loads(value)
     except ValueError:

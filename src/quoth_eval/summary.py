@@ -17,8 +17,8 @@ from typing import Any
 from quoth.answers.options import FillOptions
 from quoth.fields import fields_of
 from quoth_eval.charts import Bar, Points, interval_chart, line_chart
-from quoth_eval.errors import WrongAnswer, around_blank, quotation, right_answers, wrong_answers
-from quoth_eval.pages import Part, Picture, Quotation, Section
+from quoth_eval.errors import quoted, wrong_answers
+from quoth_eval.pages import Part, Picture, Section
 from quoth_eval.report import Report, Result, spelled
 from quoth_eval.statistics import Interval
 from quoth_eval.task import draw, length_groups
@@ -213,19 +213,7 @@ def _beside(report: Report) -> Iterator[Part]:
 def _wrong(result: Result) -> Iterator[Section]:
     wrong = wrong_answers(result)
     if shown := draw(wrong, WRONG, 0):
-        yield Section(f"Wrong answers of {result.name}: {len(shown)} of {len(wrong):,}", list(map(_error, shown)))
-
-
-def _error(wrong: WrongAnswer) -> Quotation:
-    row = wrong.row
-    said = row.predictions[0] if row.predictions else None
-    told = f"{said.text} ({100 * said.probability:.1f} %; {wrong.kind})" if said and said.text else f"({wrong.kind})"
-    asked = Quotation(around_blank(row.text), right_answers(row), told)
-    if not said or not said.evidence:
-        return asked
-    place = said.evidence[0]
-    before, phrase, after = quotation(place)
-    return replace(asked, source=place.title or place.document_id, before=before, phrase=phrase, after=after)
+        yield Section(f"Wrong answers of {result.name}: {len(shown)} of {len(wrong):,}", list(map(quoted, shown)))
 
 
 def _picture(measure: str, bars: Sequence[Bar], caption: str) -> Picture:

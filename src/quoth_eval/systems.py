@@ -12,7 +12,7 @@ from hashlib import blake2b
 from math import ceil
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from annotated_types import Gt, Le, MinLen
@@ -144,17 +144,14 @@ def parse_system(spelled: str, spec: TaskSpec, common: Options = {}) -> Asked:  
 
 def _options_of(spelled: str, name: str, spec: TaskSpec) -> tuple[str, ...]:
     """The options that a system takes for a task. Raises InputError if it cannot do it."""
-    kinds, family = KINDS.get(spec.form), family_of(name)
-    if kinds is None and not family and name not in _BASELINES:  # such as taggers
+    kinds, family, baseline = KINDS.get(spec.form), family_of(name), name in ("bm25", "frequent", "majority")
+    if kinds is None and not family and not baseline:  # such as taggers
         return ()
-    row = None if family or name in _BASELINES else system(name)
+    row = None if family or baseline else system(name)
     kind = row.kind if row else family
     if kinds is None or kind not in kinds:
         raise InputError(f"{spelled} cannot do {spec.name}; leave it out, or ask it other tasks")
     return (*kinds[kind], *(spec.options if row and row.records() is FillOptions else ()))
-
-
-_BASELINES = ("bm25", "frequent", "majority")
 
 
 class Opener:
@@ -171,14 +168,13 @@ class Opener:
         searches = options.get("passages", 3) is None or bool(options.get("hybrid"))
         key = (name, *(corpus.path for corpus in corpora), share, searches)
         if key not in self._opened:
-            self._opened[key] = self._open(name, [self._sample(corpus, share) for corpus in corpora], searches)
+            folder = self.scratch / f"share-{share}"
+            samples = [sample_of(corpus, share, folder / corpus.path.name, self._seed) for corpus in corpora]
+            self._opened[key] = self._open(name, samples, searches)
         if family_of(name) == "dense":
             lexical = options.get("lexical", "")
             return self._opened[key].adding(options.get("mu", 1.0 if lexical else 0.0), lexical)
         return self._opened[key]
-
-    def _sample(self, corpus: Corpus, share: float) -> Corpus:
-        return sample_of(corpus, share, self.scratch / f"{corpus.path.name}-{share}" / corpus.path.name, self._seed)
 
     def _open(self, name: str, corpora: Sequence[Corpus], searches: bool) -> Any:
         device, dtype = self.setup.device, self.setup.dtype
@@ -253,7 +249,8 @@ class BM25:
     same, and scores, by bm25s, lack the constant factor k1 + 1. Raises InputError on any other option."""
 
     def __init__(self, corpora: Sequence[Corpus], options: Options = {}) -> None:  # noqa: B006
-        self._corpora, self._index = corpora, cast(Any, None)
+        self._corpora = corpora
+        self._index: Any = None
         if unknown := [name for name in options if name not in ("k1", "b")]:
             raise unknown_option("--system bm25", unknown[0], ["k1", "b"])
         if options:

@@ -11,7 +11,7 @@ import pytest
 
 from quoth.errors import InputError
 from quoth.records import Evidence, Passage, Prediction
-from quoth_eval.harness import PREDICTIONS, evaluate, lazily, read_run
+from quoth_eval.harness import PREDICTIONS, Lazy, evaluate, read_run
 from quoth_eval.report import Report
 from quoth_eval.statistics import Interval, interval, macro_interval, paired
 from quoth_eval.task import Answer, Example, Scores, Task, draw, draw_as_released, draw_of_each, first_right
@@ -108,7 +108,7 @@ def test_a_system_that_is_complete_is_not_made_again_and_another_may_join(tmp_pa
     def fail() -> Says:
         raise AssertionError("made again")
 
-    evaluate(task(), {"zero": lazily(fail)}, tmp_path / "run")
+    evaluate(task(), {"zero": Lazy(fail)}, tmp_path / "run")
     both = evaluate(task(), {"one": Says("1")}, tmp_path / "run")
     assert [each.name for each in both.systems] == ["zero", "one"]
 

@@ -24,7 +24,6 @@ from quoth_eval import systems
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report, Result
 from quoth_eval.systems import Answerer
-from quoth_eval.task import draw
 from quoth_eval.tasks import openqa
 from quoth_eval.tasks.openqa import WITHOUT_EVIDENCE, Evidence, OpenSettings, abstention_table, questions_over
 from quoth_eval.tasks.openqa_files import draw_passages, squad_corpus
@@ -147,14 +146,6 @@ def test_several_corpora_are_searched_as_one(corpus: Corpus, tmp_path: Path) -> 
     report = run_openqa(QUESTIONS, [corpus, more])
     assert (report.settings["num_passages"], report.settings["num_answerable"]) == (5, 4)
     assert report.systems[0].rows[3].scores["answer@20"] == 1
-
-
-def test_fewer_questions_are_drawn_by_seed(corpus: Corpus) -> None:
-    many = [QAExample(str(i), "x", ("y",)) for i in range(50)]
-    drawn = draw(many, 10, 0)
-    assert drawn == sorted(drawn, key=many.index)
-    assert set(draw(many, 4, 0)) < set(drawn) != set(draw(many, 10, 1))
-    assert draw(many, 99, 0) == many
 
 
 def test_mistakes_are_named(corpus: Corpus, tmp_path: Path) -> None:

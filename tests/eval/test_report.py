@@ -17,7 +17,7 @@ from quoth.cli.output import markdown, print_tables
 from quoth.records import Evidence, Prediction
 from quoth_eval import harness
 from quoth_eval.charts import NEEDS_MATPLOTLIB, drawable, interval_chart, line_chart
-from quoth_eval.harness import evaluate, lazily, read_run
+from quoth_eval.harness import Lazy, evaluate, read_run
 from quoth_eval.pages import Picture, Quotation, Section, as_html, as_markdown, as_pictures
 from quoth_eval.report import Report, Result, Row
 from quoth_eval.statistics import Interval
@@ -202,8 +202,7 @@ def test_a_page_says_the_same_in_html_and_markdown() -> None:
         "### More", "", "- Q?", "  right: right; said: wrong", "  T: …be**phrase**after…", "",
         "- P?", "  right: r; said: w",
     ]  # fmt: skip
-    folded = Section("More", [Picture(lambda: "<svg/>", "x")])
-    shown = as_markdown("Title", [Section("The 2nd (a/b)", [folded, *parts])], "dir")
+    shown = as_markdown("Title", [Section("The 2nd (a/b)", [Picture(lambda: "<svg/>", "x"), *parts])], "dir")
     assert [line for line in shown.splitlines() if line.startswith("!")] == [
         "![x](dir/the-2nd-a-b-1.svg)",
         "![shown](dir/the-2nd-a-b-2.svg)",
@@ -304,7 +303,7 @@ def test_times_are_medians_and_leave_out_loading(tmp_path: Path, monkeypatch: py
 
     examples = [Example(str(i), "", ("x",), i) for i in range(6)]
     task = Task(name="timed", examples=examples, judge=lambda *_: {"exact_match": 0.0}, at_a_time=2)
-    report = evaluate(task, {"slow": lazily(load)}, tmp_path / "run")
+    report = evaluate(task, {"slow": Lazy(load)}, tmp_path / "run")
     assert [each.seconds for each in report.systems[0].rows] == [2, 2, 0.5, 0.5, 0.5, 0.5]
     assert report.systems[0].per_second == read_run(tmp_path / "run").systems[0].per_second == 2
 

@@ -26,6 +26,7 @@ from quoth_eval.errors import (
     wrong_answers,
 )
 from quoth_eval.harness import read_run
+from quoth_eval.pages import as_markdown
 from quoth_eval.report import Result, Row
 from quoth_eval.systems import Asked, parse_system, sample_of, sampled_ids
 from quoth_eval.tasks import GROUPS, NAMES, expand, find
@@ -72,13 +73,14 @@ def test_errors_are_sorted_by_kind_and_shown_with_their_evidence() -> None:
     rows = (row("", "Aegean"), right, row("Macedonia", "Aegean"), row("Gulf", "Thermaic Gulf"), search)
     wrong = wrong_answers(Result("m", rows))
     assert [each.kind for each in wrong] == [BOUNDS, UNKNOWN, SILENT]
-    shown = shown_errors(wrong, 50)
-    assert shown.index(BOUNDS) < shown.index(UNKNOWN) < shown.index(SILENT)
-    assert (
-        "    said:  Gulf (50.0 %)\n           Axios: …The Axios rises in Macedonia and flows to the Thermaic [Gulf].…"
-        in shown
-    )
-    assert shown_errors(wrong, 1).count("right:") == 1
+    sections = shown_errors(wrong, 50)
+    assert [each.title for each in sections] == [BOUNDS, UNKNOWN, SILENT]
+    assert as_markdown("", sections[:1]).splitlines()[-3:] == [
+        "- 1: q?",
+        "  right: Thermaic Gulf; said: Gulf (50.0 %; right place, wrong bounds)",
+        "  Axios: …The Axios rises in Macedonia and flows to the Thermaic **Gulf**.…",
+    ]
+    assert len(shown_errors(wrong, 1)) == 1
 
 
 @pytest.fixture

@@ -77,11 +77,6 @@ def _judge(example: Example[LabelledText], answer: Answer) -> Scores:
     return {"accuracy": float(best is not None and best.text == example.source.label)}
 
 
-def always(label: str) -> System[Source]:
-    """Gives every text the same label."""
-    return lambda examples: [Answer([Prediction(label, 0.0, 1.0, ())]) for _ in examples]
-
-
 def labels(model: Any, words: Mapping[str, Sequence[str]], options: ClosedOptions) -> System[Source]:
     """An NPM's labels, best first, with places of their words."""
     scorer = LabelScorer(model, words, options)
@@ -307,7 +302,11 @@ def _make(name: str, given: Given, settings: ClosedOptions) -> Prepared:
 
     # No system can know the label that most of the texts have: the best that a constant answer can do.
     ((most, _),) = Counter(example.source.label for example in task.examples).most_common(1)
-    return Prepared(task=task, asks=asked, baselines={"majority": lambda _: always(most)})
+
+    def majority(examples: Sequence[Example[LabelledText]]) -> list[Answer]:
+        return [Answer([Prediction(most, 0.0, 1.0, ())]) for _ in examples]
+
+    return Prepared(task=task, asks=asked, baselines={"majority": lambda _: majority})
 
 
 SPECS = [

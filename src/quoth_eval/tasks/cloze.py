@@ -24,7 +24,7 @@ from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Document, Prediction
 from quoth.text.tokenizer import MASK
-from quoth_eval.harness import lazily
+from quoth_eval.harness import Lazy
 from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.systems import filling
 from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, first_right, length_groups, said
@@ -60,17 +60,11 @@ def read_pages(pages: Sequence[str | Path], heldout: str | None) -> list[Documen
 
 def cloze_task(blanks: Sequence[Blank], settings: Mapping[str, Any]) -> Task[Blank]:
     """Blanks to fill, those of neighbouring passages together; a blank's own passage is hidden."""
-    examples = [
-        Example(
-            f"{blank.kind}-{number}",
-            blank.text,
-            (blank.answer,),
-            blank,
-            {"kind": blank.kind} | length_groups(blank.num_words, "words"),
-            frozenset({blank.row}),
-        )
-        for number, blank in enumerate(blanks)
-    ]
+    examples = []
+    for number, blank in enumerate(blanks):
+        groups = {"kind": blank.kind} | length_groups(blank.num_words, "words")
+        name, hidden = f"{blank.kind}-{number}", frozenset({blank.row})
+        examples.append(Example(name, blank.text, (blank.answer,), blank, groups, hidden))
     return Task(
         name="cloze",
         examples=examples,
@@ -142,7 +136,7 @@ def phrases(propose: Callable[[], Phrases]) -> System[Blank]:
             for texts in of([example.source for example in examples])
         ]
 
-    return lazily(answering)
+    return Lazy(answering)
 
 
 def _make(given: Given, settings: ClozeSettings) -> Prepared:

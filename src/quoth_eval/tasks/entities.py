@@ -102,7 +102,6 @@ class QuestionTemplates:
             if not isinstance(template, str) or template.count(ENTITY) != 1:
                 raise InputError(f"template {template!r} of {relation}: it must be a text with exactly one {ENTITY}")
         self._patterns = {relation: _pattern(template) for relation, template in templates.items()}
-        self._most_literal_first = sorted(templates, key=lambda relation: -len("".join(templates[relation].split())))
 
     @classmethod
     def read(cls, path: str | Path) -> QuestionTemplates:
@@ -118,19 +117,13 @@ class QuestionTemplates:
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
-    def entity(self, question: str, relation: str | None = None) -> tuple[int, int] | None:
-        """The character range of the question's entity; None if no template matches.
-
-        Without a relation, the matching template with the most literal characters wins; of equals, the earlier one.
-        Raises InputError for a relation without a template.
-        """
-        if relation is not None and relation not in self._patterns:
+    def entity(self, question: str, relation: str) -> Range | None:
+        """The character range of the question's entity; None if the template does not match. Raises InputError for a
+        relation without a template."""
+        if relation not in self._patterns:
             raise InputError(f"no template for relation {relation!r}; use one of {', '.join(self._patterns)}")
-        stripped = _without_mark(question)
-        for name in self._most_literal_first if relation is None else [relation]:
-            if match := self._patterns[name].fullmatch(stripped):
-                return match.span("entity")
-        return None
+        match = self._patterns[relation].fullmatch(_without_mark(question))
+        return match.span("entity") if match else None
 
 
 def _without_mark(text: str) -> str:
@@ -237,7 +230,7 @@ class Chosen:
 
     def _counts(self, numbers: Collection[int]) -> dict[str, int | None]:
         counts = (None, None) if self.coverage is None else self.coverage.counts(numbers)
-        return dict(zip(("num_answerable", "num_covered"), counts, strict=True))
+        return {"num_answerable": counts[0], "num_covered": counts[1]}
 
     def rarity(self) -> dict[int, str]:
         """The names of the questions' buckets by the IDF of their entities."""

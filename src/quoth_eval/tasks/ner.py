@@ -53,12 +53,10 @@ def ner_task(files: Sequence[str], limit: int | None = None, seed: int = 0) -> T
         Example(str(number), sentence.text, (_shown(sentence.text, sentence.spans),), sentence)
         for number, sentence in enumerate(sentences, start=1)
     ]
+    settings = {"files": [Path(file).name for file in files], "limit": limit, "seed": seed}
+    drawn = draw(examples, limit, seed)
     return Task(
-        name="ner",
-        examples=draw(examples, limit, seed),
-        judge=lambda _, answer: answer.scores,
-        settings={"files": [Path(file).name for file in files], "limit": limit, "seed": seed},
-        at_a_time=TEXTS_AT_A_TIME,
+        name="ner", examples=drawn, judge=lambda _, answer: answer.scores, settings=settings, at_a_time=TEXTS_AT_A_TIME
     )
 
 
@@ -85,11 +83,8 @@ def _make(given: Given, settings: object) -> Prepared:
         quiet_libraries()
         return tags(Tagger.load(name, given.setup.device, base=given.setup.base))
 
-    return Prepared(
-        task=ner_task(given.files, given.limit, given.seed),
-        asks=asked,
-        tables=lambda report: [report.measure_table()],
-    )
+    task = ner_task(given.files, given.limit, given.seed)
+    return Prepared(task=task, asks=asked, tables=lambda report: [report.measure_table()])
 
 
 SPECS = [

@@ -64,14 +64,6 @@ def find_translations(documents: Iterable[Document]) -> Iterator[Translation]:
                 yield Translation(document.id, name, language, spelling, start, start + len(spelling))
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A name whose spelling is asked for, and the text of the passage that states it."""
-
-    translation: Translation
-    passage: str
-
-
 def _make(given: Given, settings: object) -> Prepared:
     """The names that the searched documents spell in other scripts; `limit` of each language."""
     found = [each for corpus in given.searched() for each in find_translations(corpus.documents())]
@@ -85,21 +77,21 @@ def _make(given: Given, settings: object) -> Prepared:
             f"{each.document_id}-{each.language}",
             f"The {each.language} translation of {each.name} is: {MASK}.",
             (each.spelling,),
-            Asked(each, first[each.document_id]),
+            first[each.document_id],
             {"language": each.language},
         )
         for each in drawn
     ]
 
-    def asked(name: str, options: Options) -> System[Asked]:
+    def asked(name: str, options: Options) -> System[str]:
         told = {option: value for option, value in options.items() if option != "oracle"}
         model = given.open(name, given.corpora, options)
         if not options.get("oracle"):
             return fills(model, told)
 
-        def answer(examples: Sequence[Example[Asked]]) -> list[Answer]:
+        def answer(examples: Sequence[Example[str]]) -> list[Answer]:
             # BM25's best passage for a passage's own text is that passage.
-            texts, passages = [each.text for each in examples], [each.source.passage for each in examples]
+            texts, passages = [each.text for each in examples], [each.source for each in examples]
             return [Answer(found) for found in model.fill(texts, searched=passages, **{**told, "passages": 1})]
 
         return answer
