@@ -82,7 +82,7 @@ def _start(base: str, folder: Path, tiny: bool) -> None:
     if not (folder / SETTINGS_FILE).is_file():
         config = replace(START, base=base)
         reader = None if tiny else shipped_folder(SYSTEMS["realm"].reads_with)
-        TrainedREALM(ModelSource("start", config, None, base, reader), trained=(), lora_rank=0).save(folder)
+        TrainedREALM(ModelSource("start", config, None, base, reader)).save(folder)
 
 
 def _tagger(base: str, folder: Path) -> Path:

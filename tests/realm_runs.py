@@ -20,6 +20,7 @@ from quoth.realm.config import REALMConfig
 from quoth.realm.salient import Masked
 from quoth.realm.trained import PARTS, TrainedREALM
 from quoth.records import Document, Passage, TaggedSpan
+from quoth.training.settings import LoopConfig
 from tiny import tiny_bert
 
 CITIES = {
@@ -85,7 +86,7 @@ def trained(
     """A model with gradients; `scatter` gives heads and adapters, which begin at 0 in part, weights to tell apart."""
     if isinstance(source, Path):
         source = locate(str(source), REALMConfig)
-    model = TrainedREALM(source, trained=parts, lora_rank=rank, own_queries=own_queries)
+    model = TrainedREALM(source, LoopConfig(lora_rank=rank), trained=parts, own_queries=own_queries)
     return scattered(model) if scatter else model
 
 

@@ -64,11 +64,10 @@ WITHOUT_ARGUMENTS = [
     quoth.Corpus.compact,
     quoth.Corpus.verify,
 ]
-LOADING = [quoth.NPM.from_pretrained, quoth.REALM.from_pretrained, quoth.Reader.from_pretrained]
 PUBLIC = [
     *ASKING,
     *CORPUS,
-    *LOADING,
+    quoth.Model.from_pretrained,
     quoth.ZeroNER.from_pretrained,
     quoth.read_documents,
     quoth.verify_quote,

@@ -61,8 +61,8 @@ def is_lacking(error: BaseException) -> bool:
     """Whether an error says that this process gets no more memory."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == ENOMEM):
         return True
-    told = str(error).lower() if isinstance(error, RuntimeError | ImportError) else ""
-    return any(each in told for each in _LACKING)
+    message = str(error).lower() if isinstance(error, RuntimeError | ImportError) else ""
+    return any(words in message for words in _LACKING)
 
 
 def left_of(most: int) -> int:

@@ -21,7 +21,6 @@ from quoth.records import TaggedSpan, TaggedText
 from quoth.text.tokenizer import FastTokenizer
 from quoth.text.words import WordTokenizer
 from quoth.training.recipes import run_recipe
-from quoth.training.settings import linear_schedule
 from quoth.training.trainer import Progress
 from tiny import tiny_bert
 
@@ -87,13 +86,6 @@ def test_the_loss_by_hand(folder: Path) -> None:
                 total, count = total - float(scores[i, label]), count + 1
     assert count == 6
     assert tagging_loss(network, batch, 0, bf16=False).item() == pytest.approx(total / count, abs=1e-5)
-
-
-def test_the_learning_rate_rises_and_falls() -> None:
-    rates = [linear_schedule(step, 10, 1.0, 4) for step in range(1, 11)]
-    assert rates == pytest.approx([0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
-    assert [linear_schedule(step, 2, 1.0, 50) for step in (1, 2)] == [1.0, 1.0]
-    assert linear_schedule(1, 1, 1.0, 0) == 1.0
 
 
 def test_the_command_writes_a_tagger(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

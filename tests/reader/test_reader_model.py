@@ -44,6 +44,25 @@ def reader(span_reader: Any, corpus: quoth.Corpus) -> quoth.Reader:
     return quoth.Reader(span_reader, [corpus])
 
 
+@pytest.fixture(scope="module")
+def npm(span_reader: Any, corpus: quoth.Corpus, tmp_path_factory: pytest.TempPathFactory) -> quoth.NPM:
+    encoder = quoth.NPM.from_pretrained(tiny_npm(tmp_path_factory.mktemp("npm") / "m")).encoder
+    return quoth.NPM(encoder, [corpus], lambda: span_reader)
+
+
+@pytest.fixture(scope="module")
+def own(corpus: quoth.Corpus, tmp_path_factory: pytest.TempPathFactory) -> REALM:
+    """With its own reader, its vectors stored."""
+    realm = REALM.from_pretrained(tiny_realm(tmp_path_factory.mktemp("realm") / "r"), corpus=corpus)
+    realm.embed("fp32")
+    return realm
+
+
+@pytest.fixture(scope="module")
+def realm(own: REALM, span_reader: Any, corpus: quoth.Corpus) -> REALM:
+    return REALM(own.encoder, GivenReader(span_reader), [corpus])
+
+
 def check(predictions: list[Prediction], corpus: quoth.Corpus) -> None:
     """Every answer is a slice of its documents; shares add up."""
     assert predictions
@@ -171,10 +190,7 @@ def test_npm_asks_its_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: P
         both.fill(text, read=-1)
 
 
-def test_what_is_banned_is_no_answer_of_the_reader_either(
-    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path
-) -> None:
-    npm = quoth.NPM(quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m")).encoder, [corpus], lambda: span_reader)
+def test_what_is_banned_is_no_answer_of_the_reader_either(npm: quoth.NPM) -> None:
     text = "Paris is the [MASK] of France."
 
     def answers(**options: Any) -> list[list[str]]:
@@ -204,11 +220,8 @@ def test_no_answer_runs_across_the_end_of_a_sentence() -> None:
     assert [each.text for each in every] == ["Rome. The", "Rome", "St. Louis"]
 
 
-def test_bm25_is_asked_once_and_a_passage_fetched_once(
-    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m")).encoder
-    npm, rows, asked = quoth.NPM(encoder, [corpus], lambda: span_reader), list[int](), list[bm25.Query]()
+def test_bm25_is_asked_once_and_a_passage_fetched_once(npm: quoth.NPM, monkeypatch: pytest.MonkeyPatch) -> None:
+    npm, rows, asked = npm.over(npm.corpora), list[int](), list[bm25.Query]()  # nothing is cached yet
     passage, search = quoth.Corpus.passage, bm25.search
     monkeypatch.setattr(quoth.Corpus, "passage", lambda of, row: rows.append(row) or passage(of, row))
     monkeypatch.setattr(bm25, "search", lambda parts, query, *more: asked.append(query) or search(parts, query, *more))
@@ -220,9 +233,8 @@ def test_bm25_is_asked_once_and_a_passage_fetched_once(
 
 
 def test_a_passages_bm25_score_counts_when_a_blank_is_read(
-    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    npm: quoth.NPM, span_reader: Any, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    npm = quoth.NPM(quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m")).encoder, [corpus], lambda: span_reader)
     monkeypatch.setattr(span_reader, "config", replace(span_reader.config, prior=3.0))
     text = "Paris is the [MASK] of France."
     ranked = bm25.best_places([corpus], "Paris is the of France.", 4)
@@ -272,10 +284,7 @@ def test_a_passages_cache_is_bounded(corpus: quoth.Corpus, tmp_path: Path, monke
     assert list(npm._retriever._cache) == places[-3:]
 
 
-def test_a_realm_may_take_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
-    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
-    own.embed("fp32")
-    realm = REALM(own.encoder, GivenReader(span_reader), [corpus])
+def test_a_realm_may_take_another_reader(realm: REALM, corpus: quoth.Corpus) -> None:
     found = realm.ask(QUESTION, passages=3)
     check(found, corpus)
     assert {place.passage for each in found for place in each.evidence} <= {
@@ -284,54 +293,11 @@ def test_a_realm_may_take_another_reader(span_reader: Any, corpus: quoth.Corpus,
     check(realm.fill("Paris is the [MASK] of France."), corpus)
 
 
-def test_eq_1_of_a_realm(corpus: quoth.Corpus, tmp_path: Path) -> None:
-    realm = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
-    realm.embed("fp32")
-    for combine_by in ("softmax", "marginal"):
-        every = realm.ask(QUESTION, passages=3, top_k=1000, combine=combine_by)
-        assert sum(each.probability for each in every) == pytest.approx(1)
-    by_passage: dict[int, float] = {}
-    for each in every:
-        for place in each.evidence:
-            by_passage[place.passage] = by_passage.get(place.passage, 0.0) + place.score
-    hits = realm.search(QUESTION, 3)
-    top = max(hit.score for hit in hits)
-    weights = {hit.passage.row: math.exp(hit.score - top) for hit in hits}
-    for row, share in by_passage.items():
-        assert share == pytest.approx(weights[row] / sum(weights.values()), rel=1e-3)
-    with pytest.raises(InputError, match="combine is 'max'"):
-        realm.ask(QUESTION, combine="max")
-
-
-def test_eq_1_of_a_realm_with_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
-    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
-    own.embed("fp32")
-    realm = REALM(own.encoder, GivenReader(span_reader), [corpus])
-    found = realm.ask(QUESTION, passages=3, top_k=20, combine="marginal")
-    check(found, corpus)
-    hits = realm.search(QUESTION, 3)
-    weights = [math.exp(hit.score - hits[0].score) for hit in hits]
-    expected: dict[str, float] = {}
-    [spans] = span_reader.read([QUESTION], [[hit.passage for hit in hits]])
-    for hit, weight, of_it in zip(hits, weights, spans, strict=True):
-        for start, end, odds in zip(of_it.start_C, of_it.end_C, of_it.odds_C, strict=True):
-            text = " ".join(hit.passage.text[start:end].split()).casefold()
-            part = weight / sum(weights) * math.exp(odds) / (1 + math.exp(of_it.total))
-            expected[text] = expected.get(text, 0.0) + part
-    for each in found:
-        assert each.probability == pytest.approx(expected[each.text.casefold()], rel=1e-3)
-        assert not each.abstained
-    assert [each.probability for each in found] != [p.probability for p in realm.ask(QUESTION, passages=3, top_k=20)]
-
-
 @pytest.mark.parametrize("null_document", [True, False])
 @pytest.mark.parametrize("verb", ["ask", "fill"])
 def test_eq_1_with_the_null_document_equals_brute_force(
-    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, verb: str, null_document: bool
+    own: REALM, realm: REALM, span_reader: Any, corpus: quoth.Corpus, verb: str, null_document: bool
 ) -> None:
-    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
-    own.embed("fp32")
-    realm = REALM(own.encoder, GivenReader(span_reader), [corpus])
     text = QUESTION if verb == "ask" else "Paris is the [MASK] of France."
     found = getattr(realm, verb)(text, passages=3, top_k=1000, combine="marginal", null_document=null_document)
     tokenizer, encoder = own.encoder.tokenizer, own.encoder
@@ -353,6 +319,7 @@ def test_eq_1_with_the_null_document_equals_brute_force(
             expected[said] = expected.get(said, 0.0) + share
     for each in found:
         assert each.probability == pytest.approx(expected[each.text.casefold()], rel=1e-3, abs=1e-4)
+        assert not each.abstained
     assert len(found) > 5
     assert found[0].probability == pytest.approx(max(expected.values()), rel=1e-3)
     assert sum(expected.values()) < (1 - empty / total if null_document else 1)
@@ -364,10 +331,10 @@ def every_span(reader: Any, text: str, passage: Passage) -> list[tuple[str, floa
     return [(" ".join(passage.text[at:to].split()).casefold(), odds) for (at, to), odds in found.items()]
 
 
-def test_one_softmax_is_what_fill_does_by_default(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
-    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
-    own.embed("fp32")
-    realm, text = REALM(own.encoder, GivenReader(span_reader), [corpus]), "Paris is the [MASK] of France."
+def test_one_softmax_is_what_fill_does_by_default(
+    own: REALM, realm: REALM, span_reader: Any, corpus: quoth.Corpus
+) -> None:
+    text = "Paris is the [MASK] of France."
     found = realm.fill(text, passages=3, top_k=20)
     rows = {place.passage for each in realm.fill(text, passages=3, top_k=1000) for place in each.evidence}
     assert len(rows) == 3
@@ -383,12 +350,13 @@ def test_one_softmax_is_what_fill_does_by_default(span_reader: Any, corpus: quot
         realm.ask(QUESTION, null_document=True)
     with pytest.raises(InputError, match="combine is 'softmax'; it must be 'marginal'"):
         own.fill(text, combine="softmax")
+    with pytest.raises(InputError, match="combine is 'max'"):
+        realm.ask(QUESTION, combine="max")
 
 
-def test_bm25_and_the_towers_find_passages_together(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
-    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
-    own.embed("fp32")
-    realm = REALM(own.encoder, GivenReader(span_reader), [corpus])
+def test_bm25_and_the_towers_find_passages_together(
+    own: REALM, realm: REALM, span_reader: Any, corpus: quoth.Corpus
+) -> None:
     found = realm.ask(QUESTION, passages=3, top_k=20, mode="hybrid")
     check(found, corpus)
     sums: dict[int, float] = {}
@@ -415,11 +383,8 @@ def test_bm25_and_the_towers_find_passages_together(span_reader: Any, corpus: qu
 
 
 def test_a_realm_says_when_it_does_not_know(
-    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own: REALM, realm: REALM, span_reader: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
-    own.embed("fp32")
-    realm = REALM(own.encoder, GivenReader(span_reader), [corpus])
     found = realm.ask(QUESTION, top_k=20)
     middle = found[len(found) // 2].probability
     for least in (0.0, middle, 1.0):
@@ -436,10 +401,7 @@ def test_a_realm_says_when_it_does_not_know(
         own.ask(QUESTION, min_probability=0.5)
 
 
-def test_what_fills_no_masks_has_no_likelihood(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
-    realm = REALM(
-        REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus).encoder, GivenReader(span_reader), [corpus]
-    )
+def test_what_fills_no_masks_has_no_likelihood(realm: REALM) -> None:
     with pytest.raises(
         InputError, match=r"marks spans and fills no masks; use a model that `quoth train realm-pretrain`"
     ):

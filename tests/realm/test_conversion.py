@@ -34,7 +34,7 @@ TITLES, BLOCKS = ([block[i] for block in TEXTS["blocks"]] for i in (0, 1))
 
 def trained(folder: Path) -> TrainedREALM:
     """The model with gradients everywhere."""
-    return TrainedREALM(locate(str(folder), REALMConfig), trained=PARTS, lora_rank=0)
+    return TrainedREALM(locate(str(folder), REALMConfig), trained=PARTS)
 
 
 def close(found: Any, name: str) -> None:

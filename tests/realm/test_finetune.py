@@ -242,7 +242,7 @@ def test_a_run_leaves_passages_as_they_are_and_learns_to_answer(folder: Path, co
 def test_questions_that_the_corpus_cannot_answer_are_left_out(folder: Path, corpus: Corpus) -> None:
     unknown = QAExample("x", "Who sings?", ("Nobody at all",))
     task = make_task(folder, corpus, [unknown, *QUESTIONS[:2], unknown])
-    assert task.num_questions == 2
+    assert task.settings()["data"]["questions"] == 2
     assert task.settings()["data"] == {"passages": 16, "questions": 2}
     with pytest.raises(InputError, match=r"no answer to any of the 2 questions occurs in .*; give other questions"):
         make_task(folder, corpus, [unknown, unknown])
@@ -265,7 +265,7 @@ def test_deleted_passages_are_not_searched(folder: Path, tmp_path: Path) -> None
     KeyTables(corpus, PassageEncoder.load(locate(str(folder), REALMConfig))).build("fp32", recall=1.0)
     corpus.delete(["Greece-0", "Greece-1"])
     task = make_task(folder, corpus, QUESTIONS[:3], retriever_beam_size=14)
-    assert task.num_questions == 2
+    assert task.settings()["data"]["questions"] == 2
     assert sorted(task._rows_P) == sorted(corpus.live_rows())
 
 

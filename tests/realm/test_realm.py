@@ -603,7 +603,7 @@ def test_a_missing_part_is_named(tmp_path: Path, part: str) -> None:
 def test_what_training_saves_is_what_is_loaded(
     folder: Path, realm: REALM, corpora: list[Corpus], tmp_path: Path
 ) -> None:
-    TrainedREALM(locate(str(folder), REALMConfig), trained=(), lora_rank=0).save(tmp_path / "saved")
+    TrainedREALM(locate(str(folder), REALMConfig)).save(tmp_path / "saved")
     saved = REALM.from_pretrained(tmp_path / "saved", corpora)
     assert (saved.fingerprint, saved.config) == (realm.fingerprint, realm.config)
     assert saved.ask(QUESTIONS[0]) == realm.ask(QUESTIONS[0])

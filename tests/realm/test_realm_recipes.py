@@ -22,6 +22,7 @@ from quoth.realm.towers import PassageEncoder
 from quoth.realm.trained import PARTS, TrainedREALM
 from quoth.storage import WriterLock
 from quoth.training.recipes import RECIPES, run_recipe
+from quoth.training.settings import LoopConfig
 from quoth.training.trainer import Progress
 from realm_runs import (
     CITIES,
@@ -153,9 +154,8 @@ def test_towers_that_are_one_learn_together(folder: Path) -> None:
 
 
 def test_only_what_is_trained_drops(folder: Path) -> None:
-    model = TrainedREALM(
-        locate(str(folder), REALMConfig), trained=("queries",), lora_rank=0, own_queries=True, dropout=0.2
-    )
+    source, config = locate(str(folder), REALMConfig), LoopConfig(lora_rank=0, dropout=0.2)
+    model = TrainedREALM(source, config, trained=("queries",), own_queries=True)
     assert all(module.training for module in model.queries.modules())
     assert {module.p for module in model.queries.modules() if isinstance(module, torch.nn.Dropout)} == {0.2}
     assert not any(module.training for part in (model.passages, model.reader) for module in part.modules())

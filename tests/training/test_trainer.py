@@ -174,6 +174,11 @@ def test_the_learning_rate_rises_then_falls(base: Path, data: TokenizedDocuments
     for one.step in range(12):
         rates.append(one.learning_rate)
     assert rates == pytest.approx([1e-2 * x for x in (0.5, 1.0, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)])
+    for steps, warmup in ((2, 50), (1, 0)):  # of the warm-up, half of the run at most
+        config = LoopConfig(steps=steps, warmup_steps=warmup, learning_rate=1.0)
+        short = Trainer(Late(), config, tmp_path / str(steps))
+        for short.step in range(steps):
+            assert short.learning_rate == 1.0
 
 
 @pytest.mark.parametrize("settings", [{}, {"lora_rank": 0}, {"mlm_weight": 0.2}, TWIN, {**TWIN, "lora_rank": 0}])
@@ -199,10 +204,11 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(
 
 
 class Late:
-    """A task whose second parameter has no gradient in its first four steps, as a warm-up leaves towers alone."""
+    """A task whose second parameter has no gradient in its first four steps, as a warm-up leaves towers alone, and
+    whose third never has one, as an unused pooler."""
 
     def __init__(self) -> None:
-        self.parameters = {name: torch.nn.Parameter(torch.tensor([3.0, -2.0])) for name in ("early", "late")}
+        self.parameters = {name: torch.nn.Parameter(torch.tensor([3.0, -2.0])) for name in ("early", "late", "never")}
         self.device = torch.device("cpu")
 
     def backward(self, step: int) -> Step:
@@ -338,23 +344,6 @@ def test_full_fine_tuning_saves_a_whole_model(base: Path, data: TokenizedDocumen
     npm = quoth.NPM.from_pretrained(tmp_path)
     assert (npm.config.similarity_scale, npm.config.normalize) == (20.0, True)
     assert not list(tmp_path.glob("*.part"))
-
-
-def test_weights_that_get_no_gradient_do_not_break_a_checkpoint(
-    base: Path, data: TokenizedDocuments, tmp_path: Path
-) -> None:
-    config = changed(lora_rank=0, steps=3, checkpoint_every=2)
-    tokenizer = TextTokenizer(AutoTokenizer.from_pretrained(base), num_masks=2, max_tokens=256)
-    for steps in (2, 3):
-        torch.manual_seed(0)
-        pooled = AutoModel.from_config(AutoModel.from_pretrained(base).config)
-        one = Trainer(NPMTask(pooled, tokenizer, NPMConfig(base=str(base)), data, config), config, tmp_path)
-        if steps == 2:
-            with pytest.raises(Stop):
-                one.run(stop_at(3))
-        else:
-            assert one.step == 2
-            one.run()
 
 
 def test_a_warm_start_goes_on_from_an_adapter(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:

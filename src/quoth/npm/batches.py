@@ -34,6 +34,11 @@ DOCUMENTS_AT_A_TIME = 256
 FILLED = "filled"
 """Used instead of a splitter: a document's consecutive passages each fill an encoder input."""
 LABEL = "settings.json"
+QUERY_TOKENS = 24
+"""Tokens of a document, the rarest, by which similar ones are searched."""
+NEIGHBOURS = 32
+PART = 100_000
+"""How many documents are counted at a time, which bounds memory."""
 ARRAYS: dict[str, type[np.generic]] = {
     "ids": np.int32,
     "flags": np.uint8,
@@ -215,12 +220,6 @@ class BatchSampler:
         chained = self._grouping == "neighbours"
         for d in np.roll(self._chain, rng.integers(count)) if chained else rng.permutation(count):
             yield list(range(int(self._bounds[d]), int(self._bounds[d + 1])))
-
-
-QUERY_TOKENS = 24
-NEIGHBOURS = 32
-PART = 100_000
-"""How many documents are counted at a time, which bounds memory."""
 
 
 def chain_of_neighbours(data: TokenizedDocuments, progress: Callable[[int], None] | None = None) -> NDArray[np.int32]:

@@ -198,7 +198,7 @@ class BlankFiller(CorpusModel):
         banned = self._token_ids(options.banned_tokens)
         own = [self._said(text) if options.ban_query else frozenset() for text in asked.texts]
         stop_words = self._stop_words if options.ban_stop_words else frozenset()
-        return [replace(options, top_k=most, banned_ids=banned | each, stop_words=stop_words) for each in own]
+        return [replace(options, top_k=most, banned_ids=banned | ids, stop_words=stop_words) for ids in own]
 
     def _hits(
         self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: ResolvedOptions
@@ -212,7 +212,7 @@ class BlankFiller(CorpusModel):
                 yield self._retriever.boost(hits, places) if options.hybrid else hits
             return
         for tables, (q_start_D, q_end_D) in zip(self._retriever.gather(inside), queries, strict=True):
-            yield [replace(each, restricted=True) for each in search_all(tables, q_start_D, q_end_D, options.k)]
+            yield [replace(hits, restricted=True) for hits in search_all(tables, q_start_D, q_end_D, options.k)]
 
     def read(self, asked: Asked, proposed: Sequence[Sequence[Proposal]], read: int) -> Iterator[list[Proposal]]:
         """For each text, what the reader marks in BM25's best `read` passages and in some of those where the best
@@ -226,7 +226,7 @@ class BlankFiller(CorpusModel):
                     for ranking, found in zip(asked.ranked[part], proposed[part], strict=True)
                 ]
             with step("expand"):
-                passages = [[each.passage for each in group] for group in sources]
+                passages = [[source.passage for source in group] for group in sources]
                 spans = self.reader.read(asked.texts[part], passages, self._known)
             for group, marked in zip(sources, spans, strict=True):
                 yield propose_spans(group, marked, PROPOSED, prior)
@@ -234,10 +234,10 @@ class BlankFiller(CorpusModel):
     def _sources(self, ranking: Ranking, more: Sequence[Source]) -> list[Source]:
         """BM25's best passages, and some more, which count as much as the last of these."""
         best = sources_of(ranking, [self._retriever.passage(at) for _, at in ranking], self._retriever.corpora)
-        found = {(each.corpus, each.passage.row): each for each in best}
-        last = min((each.relevance for each in found.values()), default=0.0)
-        for each in more:
-            found.setdefault((each.corpus, each.passage.row), replace(each, relevance=last))
+        found = {(source.corpus, source.passage.row): source for source in best}
+        last = min((source.relevance for source in found.values()), default=0.0)
+        for source in more:
+            found.setdefault((source.corpus, source.passage.row), replace(source, relevance=last))
         return list(found.values())
 
     def decided(
@@ -247,7 +247,7 @@ class BlankFiller(CorpusModel):
         weights, most = self.config.read_weights, options.max_evidence
         marks, phrase_options = self.read(asked, proposed, options.read), self.per_text(asked, options)
         for text, found, marked, phrases in zip(asked.texts, proposed, marks, phrase_options, strict=True):
-            marked = [each for each in marked if self._may_answer(each.best.text, phrases)]
+            marked = [span for span in marked if self._may_answer(span.best.text, phrases)]
             best = combine(text, found, marked, weights, options.top_k, most, options.distinct)
             lowest = self.config.defaults.not_found_below
             yield calibrated(best, self.config.calibration, options.min_probability, lowest)
@@ -265,7 +265,7 @@ class BlankFiller(CorpusModel):
 
     def _token_ids(self, texts: Collection[str]) -> frozenset[int]:
         ids = [self.encoder.tokenizer.phrase(text).ids_T.tolist() for text in texts]
-        return frozenset(i for each in ids for i in each)
+        return frozenset(i for tokens in ids for i in tokens)
 
     def _said(self, text: str) -> frozenset[int]:
         """The token ids of a text, except the unknown token's, which may be any word's."""
@@ -275,7 +275,7 @@ class BlankFiller(CorpusModel):
 def passages_of(proposed: Sequence[Proposal], most: int) -> list[Source]:
     """The passages in which phrases occur, each in its best place, best phrase first, `most` of them."""
     found: dict[tuple[str, int], Passage] = {}
-    for place in (each.best.evidence[0] for each in proposed):
+    for place in (proposal.best.evidence[0] for proposal in proposed):
         if len(found) == most:
             break
         start, end = place.context_start, place.context_start + len(place.context)
@@ -306,11 +306,11 @@ def combine(
     """
     by_phrase: dict[int, list[Proposal | None]] = {}
     for at, group in enumerate((proposed, marked)):
-        for each in group:
-            name = surface_group(" ".join(each.best.text.split()))
-            by_phrase.setdefault(name, [None, None])[at] = each
+        for proposal in group:
+            name = surface_group(" ".join(proposal.best.text.split()))
+            by_phrase.setdefault(name, [None, None])[at] = proposal
     w, v, e = weights
-    w *= (1 - max((each.best.probability for each in marked), default=0.0)) ** SURE
+    w *= (1 - max((span.best.probability for span in marked), default=0.0)) ** SURE
     said = words_beside(text)
     weighed = []
     for npm, reader in by_phrase.values():
@@ -319,16 +319,16 @@ def combine(
         names = naming(named.best.text)
         score = w * _log(npm) + v * _log(reader) - e * (bool(names) and names <= said)
         weighed.append(replace(named, best=replace(named.best, log_score=score)))
-    weighed.sort(key=lambda each: -each.best.log_score)
-    total = log_sum_exp(np.array([each.best.log_score for each in weighed]))
+    weighed.sort(key=lambda proposal: -proposal.best.log_score)
+    total = log_sum_exp(np.array([proposal.best.log_score for proposal in weighed]))
     best = chosen(weighed, top_k, distinct)
-    return [each.with_probability(math.exp(each.log_score - total), max_evidence) for each in best]
+    return [prediction.with_probability(math.exp(prediction.log_score - total), max_evidence) for prediction in best]
 
 
 def words_beside(text: str) -> frozenset[str]:
     """The words of the sentence with the `[MASK]`, ignoring case, except those that name nothing."""
     at = text.index(MASK)
-    start, end = next(each for each in sentences(text) if each[0] <= at < each[1])
+    start, end = next(sentence for sentence in sentences(text) if sentence[0] <= at < sentence[1])
     return naming(text[start:end].replace(MASK, " "))
 
 

@@ -164,11 +164,11 @@ class NPM(BlankFiller):
                 asked = self.asked(texts[part], searched[part], hidden[part], settled)
             every = self.proposals(asked, queries, settled)
             if settled.read:
-                decided = self.decided(asked, [list(each) for each in every], settled)
+                decided = self.decided(asked, [list(proposals) for proposals in every], settled)
             else:
-                decided = (chosen(each, settled.top_k, settled.distinct) for each in every)
+                decided = (chosen(proposals, settled.top_k, settled.distinct) for proposals in every)
             for filled, found in zip(asked.texts, decided, strict=True):
-                results.append(Predictions(replace(each, sequence=filled.replace(MASK, each.text)) for each in found))
+                results.append(Predictions(replace(one, sequence=filled.replace(MASK, one.text)) for one in found))
         return results
 
     @overload
@@ -265,9 +265,9 @@ class NPM(BlankFiller):
         """
         check_questions(question)
         template = options.template or self.config.defaults.template
-        texts = [template.replace("{question}", each.strip()) for each in question]
+        texts = [template.replace("{question}", one.strip()) for one in question]
         answers = self.fill(texts, searched=question, exclude=exclude, **options.keywords())
-        return [Predictions(replace(each, sequence="") for each in group) for group in answers]
+        return [Predictions(replace(one, sequence="") for one in group) for group in answers]
 
     def classify(
         self,
@@ -320,7 +320,7 @@ class NPM(BlankFiller):
             ranked = [best_places(self.corpora, query, count) for query in queries.values()]
             [tables] = self._retriever.gather([{place for ranking in ranked for _, place in ranking}])
         found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, options.temperature)
-        for label in (each.text for each in found if not each.evidence):
+        for label in (one.text for one in found if not one.evidence):
             if not best_places(self.corpora, " ".join(labels[label]), 1):
                 given = ", ".join(labels[label])
                 raise InputError(f"label {label!r}: none of its words ({given}) occurs in the corpus; give it another")

@@ -46,10 +46,7 @@ def prepare(run: Run, config: TrainConfig) -> Job:
     encoder, hf = (load_masked_lm if config.mlm_weight else load_base)(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     run.claim()
-    # The main process tokenizes; the others read what it has saved.
-    prepared = _data(run, tokenizer, config) if run.world.is_main else None
-    run.world.barrier()
-    data = prepared or _data(run, tokenizer, config)
+    data = run.shared(partial(_data, run, tokenizer, config))
     task = NPMTask(encoder, tokenizer, npm, data, config, device=run.device, world=run.world)
     measure = partial(_measure, config, run.base)
     return Job(task, config, Evaluation(config.evaluate_every, measure) if config.evaluate_every else None)

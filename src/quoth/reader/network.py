@@ -166,7 +166,7 @@ class SpanReader:
 
         Raises InputError if a text has more than one blank.
         """
-        asked = [query_ids(self.tokenizer, each, self.config.query_tokens) for each in queries]
+        asked = [query_ids(self.tokenizer, query, self.config.query_tokens) for query in queries]
         shown = dict(self._shown(asked, passages, known))
         inputs = [(place, window) for place, found in shown.items() for window in found]
         parts: dict[tuple[int, int], list[Spans]] = {place: [] for place in shown}
@@ -176,7 +176,7 @@ class SpanReader:
         return [[merged(parts[q, n]) for n in range(len(group))] for q, group in enumerate(passages)]
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
-        batch = pair_batch(self.tokenizer, [each.pair for each in read], self._device)
+        batch = pair_batch(self.tokenizer, [reading.pair for reading in read], self._device)
         legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.config.span_width)
         odds_BTW: Tensor = self.model(batch, legal_BTW.to(self._device))
         return odds_BTW

@@ -57,16 +57,13 @@ class Inputs:
         self._texts: dict[str, Pieces] = {}
         passages = {p.text: None for example in examples for p in (example.passage, *example.negatives)}
         titles = {p.title: None for example in examples for p in (example.passage, *example.negatives)}
-        self._titles = {title: self._title(title) for title in titles}
+        self._titles = {title: tokenizer.pieces([f"{title}."])[0][0] if title else [] for title in titles}
         every = list(passages)
         for at in range(0, len(every), _TEXTS_AT_A_TIME):
             part = every[at : at + _TEXTS_AT_A_TIME]
             self._texts.update(zip(part, tokenizer.pieces(part), strict=True))
             if progress:
                 progress(at)
-
-    def _title(self, title: str) -> list[int]:
-        return self.tokenizer.pieces([f"{title}."])[0][0] if title else []
 
     def length(self, number: int) -> int:
         """About how many tokens an example with its passage has."""
@@ -76,8 +73,8 @@ class Inputs:
         """The input of an example with a passage: the first window with an answer in it, else the first."""
         query, title = self._queries[number], self._titles[passage.title]
         shown = windows(self.tokenizer, self.config, query, title, Tokens.of(passage.text, self._texts[passage.text]))
-        found = [Input(each, right_spans(each, answers, self.config.span_width)) for each in shown]
-        return next((each for each in found if len(each.right_R2)), found[0])
+        found = [Input(reading, right_spans(reading, answers, self.config.span_width)) for reading in shown]
+        return next((seen for seen in found if len(seen.right_R2)), found[0])
 
 
 def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int) -> NDArray[np.int64]:
@@ -176,7 +173,7 @@ class ReadingTask:
         return Step(loss.item(), sum(len(seen.reading.pair.ids_T) for seen in read), skipped)
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
-        batch = pair_batch(self._inputs.tokenizer, [each.pair for each in read], self.device)
+        batch = pair_batch(self._inputs.tokenizer, [reading.pair for reading in read], self.device)
         legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.model.config.span_width).to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.bf16):
             odds_BTW: Tensor = self.model(batch, legal_BTW)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from torch import Tensor, nn
+from torch import Tensor
 
 from quoth.encoders.bert import GELU, BertConfig, BertEncoder
 from quoth.errors import InputError, ModelNotFoundError
@@ -147,10 +147,11 @@ def convert(checkpoints: Sequence[str], output: Path) -> tuple[str, ...]:
     parts = _choose(found)
     config = _config(parts)
     states = {name: _fitted(part, config) for name, part in parts.items()}
-    separate = "queries" in states and not _equal(states["passages"], states["queries"])
-    if not separate:
+    passages, queries = states["passages"], states.get("queries", states["passages"])
+    same = passages.keys() == queries.keys() and all(torch.equal(w, queries[name]) for name, w in passages.items())
+    if same:
         states.pop("queries", None)
-    _write(output, replace(config, separate_towers=separate), states, parts)
+    _write(output, replace(config, separate_towers=not same), states, parts)
     return tuple(_notes(parts))
 
 
@@ -223,7 +224,10 @@ def _fitted(part: Part, config: REALMConfig) -> dict[str, Tensor]:
 
     Raises InputError on a weight too many, ModelNotFoundError on one that is missing or of another shape.
     """
-    wanted, state = _module(part, config).state_dict(), part.state()
+    with torch.device("meta"):  # the module without weights
+        encoder = BertEncoder(part.bert)
+        module = ReaderModel(encoder, config) if part.names is READER_NAMES else Tower(encoder, config)
+    wanted, state = module.state_dict(), part.state()
     if part.checkpoint.kind == ENCODER:
         state |= {name: weight for name, weight in _fresh_spans(part, config).items() if name not in state}
     for name in state:
@@ -239,23 +243,12 @@ def _fitted(part: Part, config: REALMConfig) -> dict[str, Tensor]:
     return state
 
 
-def _module(part: Part, config: REALMConfig) -> nn.Module:
-    """The part's module, without weights."""
-    with torch.device("meta"):
-        encoder = BertEncoder(part.bert)
-        return ReaderModel(encoder, config) if part.names is READER_NAMES else Tower(encoder, config)
-
-
 def _fresh_spans(part: Part, config: REALMConfig) -> dict[str, Tensor]:
     """The untrained span reader of a model that has none yet, always the same."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         head = SpanHead(part.bert.hidden_size, config.span_width, config.span_hidden, config.reader_layer_norm_eps)
     return {f"span.{name}": weight for name, weight in head.state_dict().items()}
-
-
-def _equal(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(weight, second[name]) for name, weight in first.items())
 
 
 def _write(

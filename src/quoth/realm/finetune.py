@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Beam:
     """A question, its beam's relevance and which of the beam contain an answer; the passages to read, by their places
     in the beam, as the reader sees them."""
 
@@ -84,25 +84,20 @@ class FineTuneTask(REALMTask):
                 "or a corpus that answers them"
             )
 
-    @property
-    def num_questions(self) -> int:
-        """Questions whose answer occurs in the corpus."""
-        return len(self._questions)
-
     def backward(self, step: int) -> Step:
         """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
         drawn, totals = list(self._drawn(step)), np.zeros(4)
         for numbers in self.parts(drawn, self.config.mini_batch_size):
-            asked = self._retrieve([self._questions[number] for number in numbers])
-            pairs = [reading.pair for question in asked for reading in question.seen]
+            beams = self._retrieve([self._questions[number] for number in numbers])
+            pairs = [reading.pair for beam in beams for reading in beam.seen]
             with self.model.autocast():
                 states_BTH = self.model.reader.states(pair_batch(self.model.tokenizer, pairs, self.device))
                 scores_BTW = self.model.reader.span(states_BTH).float()
-            scores_QRTW = scores_BTW.reshape(len(asked), self.config.num_reader_passages, *scores_BTW.shape[1:])
-            retriever = torch.stack([marginal_choice_loss(one.relevance_K, one.right_K) for one in asked]).sum()
-            reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).sum()
+            scores_QRTW = scores_BTW.reshape(len(beams), self.config.num_reader_passages, *scores_BTW.shape[1:])
+            retriever = torch.stack([marginal_choice_loss(beam.relevance_K, beam.right_K) for beam in beams]).sum()
+            reader = torch.stack(list(map(self._reader_loss, beams, scores_QRTW))).sum()
             ((retriever + reader) / len(drawn)).backward()  # type: ignore[no-untyped-call]
-            found = sum(float(one.right_K[: self.config.num_reader_passages].any()) for one in asked)
+            found = sum(float(beam.right_K[: self.config.num_reader_passages].any()) for beam in beams)
             tokens = sum(len(pair.ids_T) for pair in pairs)
             totals += [retriever.item() / len(drawn), reader.item() / len(drawn), found / len(drawn), tokens]
         *means, tokens_of_all = self.summed(totals.tolist())
@@ -111,26 +106,21 @@ class FineTuneTask(REALMTask):
 
     def _drawn(self, step: int) -> Iterator[int]:
         """The questions of a step: every question once per epoch, in another order in every epoch."""
-        size, total, seed = self.config.batch_size, len(self._questions), self.config.seed
-        return turns(
-            step * size,
-            (step + 1) * size,
-            total,
-            lambda epoch: np.random.default_rng((seed, 4, epoch)).permutation(total),
-        )
+        size, total, rng = self.config.batch_size, len(self._questions), np.random.default_rng
+        return turns(step * size, (step + 1) * size, total, lambda n: rng((self.config.seed, 4, n)).permutation(total))
 
-    def _retrieve(self, drawn: Sequence[tuple[QAExample, NDArray[np.int64]]]) -> list[Asked]:
+    def _retrieve(self, drawn: Sequence[tuple[QAExample, NDArray[np.int64]]]) -> list[Beam]:
         """What there is to learn from questions, each with the places of the passages that answer it."""
         model, config = self.model, self.model.config
         ids = [ids for ids, _ in model.tokenizer.pieces([question.text for question, _ in drawn])]
         with model.autocast():
             q_QD = model.queries(pair_batch(model.tokenizer, query_inputs(model.tokenizer, config, ids), self.device))
         return [
-            self._asked(question, of_it[: config.query_tokens - 2], right, q_D)
+            self._beam(question, of_it[: config.query_tokens - 2], right, q_D)
             for (question, right), of_it, q_D in zip(drawn, ids, q_QD.float(), strict=True)
         ]
 
-    def _asked(self, question: QAExample, ids: Sequence[int], right: NDArray[np.int64], q_D: Tensor) -> Asked:
+    def _beam(self, question: QAExample, ids: Sequence[int], right: NDArray[np.int64], q_D: Tensor) -> Beam:
         config = self.model.config
         with torch.no_grad():
             beam_K = (self._z_PD @ q_D).topk(self.config.retriever_beam_size).indices
@@ -142,16 +132,16 @@ class FineTuneTask(REALMTask):
         passages = [self._corpus.passage(int(self._rows_P[at])) for at in beam_K[read_R].tolist()]
         texts, titles = [p.text for p in passages], [p.title for p in passages]
         seen = readings(self.model.tokenizer, config, ids, texts, titles)
-        return Asked(question, relevance_K, right_K, read_R, passages, seen)
+        return Beam(question, relevance_K, right_K, read_R, passages, seen)
 
-    def _reader_loss(self, asked: Asked, scores_RTW: Tensor) -> Tensor:
+    def _reader_loss(self, beam: Beam, scores_RTW: Tensor) -> Tensor:
         config = self.model.config
         if config.add_relevance:
-            scores_RTW = scores_RTW + asked.relevance_K[asked.read_R][:, None, None]
+            scores_RTW = scores_RTW + beam.relevance_K[beam.read_R][:, None, None]
         scores, right = [], []
-        for scores_TW, passage, reading in zip(scores_RTW, asked.passages, asked.seen, strict=True):
+        for scores_TW, passage, reading in zip(scores_RTW, beam.passages, beam.seen, strict=True):
             legal_TW = torch.from_numpy(legal_spans(reading, config.span_width)).to(self.device)
-            answers = answer_ranges(passage.text, asked.question)
+            answers = answer_ranges(passage.text, beam.question)
             right_TW = torch.from_numpy(right_spans(reading, answers, legal_TW.shape[1]))
             scores.append(scores_TW[reading.body : reading.body + len(legal_TW)][legal_TW])
             right.append(right_TW.to(self.device)[legal_TW])

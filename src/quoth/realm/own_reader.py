@@ -250,7 +250,7 @@ def predict_answers(
     no span. If no span is legal, there is no answer.
     """
     with step("score"):
-        relevance_N = np.array([each.relevance * add_relevance for each in read])
+        relevance_N = np.array([source.relevance * add_relevance for source in read])
         log_prior_N, nothing = np.split(log_retrieval(read, null) if marginal else relevance_N, [len(read)])
         parts = [
             found.odds_C + log_prior - (found.total if marginal else 0.0)
@@ -299,7 +299,7 @@ def explain_likelihood(
         log_p_N = log_p_NM.astype(np.float64).sum(axis=1)
         total = log_sum_exp(log_prior_N + log_p_N)
         share_N = np.exp(log_prior_N + log_p_N - total)
-    sources = [*((each.passage, each.corpus) for each in read), (None, "")]
+    sources = [*((source.passage, source.corpus) for source in read), (None, "")]
     rows = zip(sources, log_prior_N.tolist(), log_p_N.tolist(), share_N.tolist(), strict=True)
     return Likelihood(answer, tuple(pieces), total, tuple(PassageShare(*source, *numbers) for source, *numbers in rows))
 

@@ -103,7 +103,9 @@ class PretrainTask(REALMTask):
             loss.backward()  # type: ignore[no-untyped-call]
             with torch.no_grad():
                 null = log_retrieval(found.relevance_BN)[:, 0].exp()
-                means = [len(part) / len(drawn) * float(each.mean()) for each in (found.utility(), found.gain(), null)]
+                means = [
+                    len(part) / len(drawn) * float(measure.mean()) for measure in (found.utility(), found.gain(), null)
+                ]
             totals += [loss.item(), tokens, *means]
         total, tokens_of_all, *means_of_all = self.summed(totals.tolist())
         measures = dict(zip(("utility", "gain", "null"), means_of_all, strict=True)) | {"staleness": float(staleness)}
@@ -169,11 +171,11 @@ class PretrainTask(REALMTask):
     def _likelihood(self, drawn: Sequence[Masked], read: Sequence[Sequence[Reading]]) -> tuple[Tensor, Tensor]:
         """log p(y_m|z,x) [B, N, M], 0 beyond an example's masks, and which of the M are masks [B, M]."""
         tokenizer, reader = self.model.tokenizer, self.model.reader
-        batch = pair_batch(tokenizer, [each.pair for group in read for each in group], self.device)
-        examples = [each for each, group in zip(drawn, read, strict=True) for _ in group]
-        rows = np.repeat(np.arange(len(examples)), [len(each.masks_M) for each in examples])
-        places = 1 + np.concatenate([each.masks_M for each in examples])  # after [CLS]
-        hidden = torch.from_numpy(np.concatenate([each.hidden_M for each in examples]))
+        batch = pair_batch(tokenizer, [reading.pair for group in read for reading in group], self.device)
+        examples = [example for example, group in zip(drawn, read, strict=True) for _ in group]
+        rows = np.repeat(np.arange(len(examples)), [len(example.masks_M) for example in examples])
+        places = 1 + np.concatenate([example.masks_M for example in examples])  # after [CLS]
+        hidden = torch.from_numpy(np.concatenate([example.hidden_M for example in examples]))
         with self.model.autocast():
             states_BTH = reader.states(batch)
             logits_MV = reader.mlm(states_BTH[rows, places])

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -33,14 +33,15 @@ from quoth.realm.index_refresh import FixedIndex, IndexRefresher
 from quoth.realm.pretrain import PretrainTask
 from quoth.realm.salient import Masked, MaskedTexts
 from quoth.realm.towers import PassageEncoder
-from quoth.realm.trained import TrainedREALM
+from quoth.realm.trained import PARTS, TrainedREALM
 from quoth.records import Document
 from quoth.storage import atomic_write_bytes, remove
 from quoth.training.run import Job, Run, file_states, without
-from quoth.training.settings import LoopConfig
 from quoth.training.trainer import Evaluation
 
 CORPUS = "corpus.quoth"
+EXAMPLES_AT_A_TIME = 8
+"""Of the blanks that measure a model."""
 
 
 def prepare(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Job:
@@ -49,8 +50,9 @@ def prepare(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Jo
     run.claim()
     match config:
         case ICTConfig():
-            corpus = _shared_corpus(run, config)
-            return Job(ICTTask(_model(run, source, config, ("passages", "queries")), corpus, config, run.world), config)
+            corpus = run.shared(partial(_corpus, run, config))
+            model = TrainedREALM(source, config, trained=("passages", "queries"), device=run.device)
+            return Job(ICTTask(model, corpus, config, run.world), config)
         case PretrainConfig():
             return _pretrain(run, source, config)
         case FineTuneConfig():
@@ -60,11 +62,11 @@ def prepare(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Jo
 def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig) -> Job:
     """Masked words, with passages that are retrieved for them."""
     searched = None if run.corpus is None else Corpus.open(run.corpus)
-    corpus = _shared_corpus(run, config)
+    corpus = run.shared(partial(_corpus, run, config))
     if searched is not None and searched.path.resolve() == corpus.path.resolve():
         searched = None
     source = replace(source, config=replace(source.config, num_candidates=config.num_candidates))
-    model = _model(run, source, config, ("passages", "queries", "reader"))
+    model = TrainedREALM(source, config, trained=PARTS, device=run.device)
     tagger_of = cache(lambda name: Tagger.load(name, base=run.base, device=run.device))
     tagger = tagger_of(config.tagger) if config.masking == "salient" else None
     texts = MaskedTexts(corpus, model.tokenizer, model.config.query_tokens - 2, config.masking, tagger)
@@ -96,32 +98,9 @@ def _fine_tune(run: Run, source: ModelSource[REALMConfig], config: FineTuneConfi
             f"{corpus.path}: not all passages have vectors of {encoder.name}; "
             f"`quoth embed {corpus.path} --model {encoder.name}` makes them"
         )
-    model = _model(run, source, config, ("queries", "reader"), own_queries=True)
+    model = TrainedREALM(source, config, trained=("queries", "reader"), own_queries=True, device=run.device)
     progress = run.counter("searching passages for answers", corpus.num_passages)
     return Job(FineTuneTask(model, encoder, corpus, questions, config, progress, run.world), config)
-
-
-def _model(
-    run: Run, source: ModelSource[REALMConfig], config: LoopConfig, trained: Sequence[str], own_queries: bool = False
-) -> TrainedREALM:
-    return TrainedREALM(
-        source,
-        trained=trained,
-        lora_rank=config.lora_rank,
-        seed=config.seed,
-        own_queries=own_queries,
-        device=run.device,
-        bf16=config.bf16,
-        dropout=config.dropout,
-    )
-
-
-def _shared_corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:
-    """The corpus of the inputs, which the main process makes if it does not exist."""
-    if run.world.is_main:
-        _corpus(run, config)
-    run.world.barrier()
-    return _corpus(run, config)
 
 
 def _corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:
@@ -151,9 +130,6 @@ def _corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:
     return corpus
 
 
-EXAMPLES_AT_A_TIME = 8
-
-
 class Probe:
     """Held-out documents and blanks in them, the same for model after model of one run. `close` removes them."""
 
@@ -169,7 +145,7 @@ class Probe:
         """Of the blanks, in passages other than their own: `recall_at_1` and `recall_at_5`, the shares for which one of
         this many retrieved passages contains the hidden words; `score`, the mean log p(y|x); `gain`, the part due to
         passages; `utility`, the mean retrieval utility of the retrieved passages."""
-        model = TrainedREALM(source, trained=(), lora_rank=0)
+        model = TrainedREALM(source)
         encoder = PassageEncoder.load(source)
         KeyTables(self._corpus, encoder).build("fp32", recall=1.0)
         texts = MaskedTexts(self._corpus, model.tokenizer, model.config.query_tokens - 2, "salient", self._tagger)

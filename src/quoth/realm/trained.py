@@ -29,6 +29,7 @@ from quoth.training.settings import LoopConfig
 
 PARTS = ("passages", "queries", "reader")
 Example = TypeVar("Example")
+AS_IT_IS = LoopConfig(lora_rank=0)
 _ONE_TOWER = {"passages": "passages", "queries": "passages", "reader": "reader"}
 
 
@@ -62,7 +63,8 @@ class REALMTask:
 
 
 class TrainedREALM:
-    """The parts of a REALM, those named in `trained` with gradients; the others stay as they are.
+    """The parts of a REALM, those named in `trained` with gradients, by the settings of a run; the others stay as they
+    are.
 
     `own_queries` gives a model with a single tower a separate query tower, which begins as a copy. Raises InputError if
     LoRA is requested for parts that are stored whole, without a base model.
@@ -71,19 +73,16 @@ class TrainedREALM:
     def __init__(
         self,
         source: ModelSource[REALMConfig],
+        config: LoopConfig = AS_IT_IS,
         *,
-        trained: Collection[str],
-        lora_rank: int,
-        seed: int = 0,
+        trained: Collection[str] = (),
         own_queries: bool = False,
         device: str = "cpu",
-        bf16: bool = False,
-        dropout: float = 0.0,
     ) -> None:
         separate = source.config.separate_towers or own_queries
         self.config: REALMConfig = replace(source.config, separate_towers=separate)
-        self.device, self.bf16, self._rank = torch.device(device), bf16, lora_rank
-        self._source, self._seed = source, seed
+        self.device, self.bf16, self._rank = torch.device(device), config.bf16, config.lora_rank
+        self._source, self._seed = source, config.seed
         self._origins = {name: name for name in PARTS} if source.config.separate_towers else _ONE_TOWER
         self._trained = frozenset(name if separate else _ONE_TOWER[name] for name in trained)
         encoder, hf = self._encoder("passages")
@@ -95,7 +94,7 @@ class TrainedREALM:
         reader = opened(ReaderModel, self._encoder("reader")[0], self.config, source.heads, "reader")
         self.reader = reader.to(self.device)
         for name, part in self._parts():
-            set_dropout(part, dropout if name in self._trained else 0.0)
+            set_dropout(part, config.dropout if name in self._trained else 0.0)
             if name not in self._trained:
                 part.requires_grad_(False)
         self.parameters: Mapping[str, nn.Parameter] = {
@@ -154,15 +153,12 @@ class TrainedREALM:
             heads |= {f"{name}.{key}": weight.detach().cpu().contiguous() for key, weight in head_state(part).items()}
         atomic_write_bytes(folder / HEADS_FILE, save(heads))
         whole = all((folder / name / "config.json").is_file() for name, _ in self._parts())
-        atomic_write_json(folder / SETTINGS_FILE, replace(self.config, base="" if whole else self._base).to_dict())
-
-    @property
-    def _base(self) -> str:
-        return self.config.base or self._source.base
+        base = "" if whole else self.config.base or self._source.base
+        atomic_write_json(folder / SETTINGS_FILE, replace(self.config, base=base).to_dict())
 
     def _save_encoder(self, folder: Path, encoder: Any) -> None:
         if self._rank:
-            save_adapter(folder, encoder, self._base)
+            save_adapter(folder, encoder, self.config.base or self._source.base)
         else:
             encoder.save_pretrained(folder)
             self.tokenizer.hf.save_pretrained(folder)

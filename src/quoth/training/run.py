@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -22,6 +22,7 @@ from quoth.training.distributed import World
 from quoth.training.settings import LoopConfig
 from quoth.training.trainer import Evaluation, Task, checkpoints
 
+Made = TypeVar("Made")
 Preparing = Callable[[str, int, int | None], None]
 """Called before the first step with what is being done, how much of it is done, and the total, if known."""
 
@@ -49,6 +50,12 @@ class Run:
         nothing new is left. Raises LockedError if another process trains into the folder."""
         if self.world.is_main:
             self.stack.enter_context(_claimed(self.output))
+
+    def shared(self, make: Callable[[], Made]) -> Made:
+        """What `make` returns: first in the main process, so that the others find what it has written."""
+        made = [make()] if self.world.is_main else []
+        self.world.barrier()
+        return made[0] if made else make()
 
     def counter(self, what: str, total: int | None = None) -> Callable[[int], None]:
         """A function that takes how much is done of `what` and reports it."""

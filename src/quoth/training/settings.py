@@ -89,12 +89,3 @@ def _parsed(text: str, kind: Any) -> Any:
     with suppress(ValueError):
         return kind(text) if kind in (int, float) else text
     return text
-
-
-def linear_schedule(step: int, steps: int, peak: float, warmup_steps: int) -> float:
-    """The learning rate of step 1 to `steps`: linear warm-up, over at most half of the run, then linear decay to zero
-    after the last step."""
-    warmup = min(warmup_steps, steps // 2)
-    rising = step / max(warmup, 1)
-    falling = (steps - step + 1) / (steps - warmup)
-    return peak * min(1.0, rising, falling)

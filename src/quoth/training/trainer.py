@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 from quoth.errors import InputError, TrainingError
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json
 from quoth.training.distributed import SINGLE_PROCESS, World
-from quoth.training.settings import LoopConfig, linear_schedule
+from quoth.training.settings import LoopConfig
 
 BEST = "best"
 LOG = "log.jsonl"
@@ -169,7 +169,8 @@ class Trainer:
     def _train(self, rate: float) -> Step:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        torch.manual_seed(seed_of(self.config.seed, self.step, self.world.rank))
+        # Of the step, not of the run so far: a run that resumes drops the same units as an unbroken one.
+        torch.manual_seed((self.world.rank << 40) + 1_000_003 * self.config.seed + self.step)
         step = self.task.backward(self.step)
         self._whole = False
         if step.loss is None:
@@ -187,9 +188,11 @@ class Trainer:
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the next step."""
-        config = self.config
-        return linear_schedule(self.step + 1, config.steps, config.learning_rate, config.warmup_steps)
+        """That of the next step: it rises linearly, over at most half of the run, then falls to zero after the last."""
+        config, step = self.config, self.step + 1
+        warmup = min(config.warmup_steps, config.steps // 2)
+        rising, falling = step / max(warmup, 1), (config.steps - step + 1) / (config.steps - warmup)
+        return config.learning_rate * min(1.0, rising, falling)
 
     def _progress(self, steps: list[Step], seconds: float, rate: float, scores: Mapping[str, float]) -> Progress:
         losses = [step.loss for step in steps if step.loss is not None]
@@ -322,11 +325,6 @@ def _extends(key: str, value: Any, before: Mapping[str, Any]) -> bool:
     if key == "warmup_steps":
         return "warmup_ratio" in before
     return key in ("steps", "epochs") and bool(value > before[key])
-
-
-def seed_of(seed: int, step: int, rank: int = 0) -> int:
-    """The seed of torch's random numbers in a step: a run that resumes drops the same units as an unbroken run."""
-    return (rank << 40) + 1_000_003 * seed + step
 
 
 def give_back_memory() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from quoth.encoders.tokens import TokenEncoder, unit
 from quoth.errors import InputError
 from quoth.records import Passage, TaggedSpan
 from quoth.zero_ner.config import ZeroNERConfig
+
+if TYPE_CHECKING:
+    from quoth.encoders.luke import LukeSpans
 
 Range = tuple[int, int]
 """Characters of a text, from start to end."""
@@ -42,17 +45,6 @@ class Recognizer(Protocol):
         ...
 
 
-class SpanEncoder(Protocol):
-    """Makes vectors of spans of texts, each in the context of its text. Equal fingerprints mean equal vectors."""
-
-    dimensions: int
-    fingerprint: str
-
-    def spans(self, texts: Sequence[str], spans: Sequence[Sequence[Range]]) -> list[NDArray[np.float32]]:
-        """The vectors of each text's spans: [S, D]; zeros for a span without tokens."""
-        ...
-
-
 class TokenSpans:
     """Vectors of spans from a plain encoder's token vectors: the mean of all (`pooling` "mean"), or the first and the
     last one concatenated ("ends")."""
@@ -63,7 +55,7 @@ class TokenSpans:
         self.fingerprint = f"{encoder.fingerprint} {pooling}"
 
     def spans(self, texts: Sequence[str], spans: Sequence[Sequence[Range]]) -> list[NDArray[np.float32]]:
-        """As `SpanEncoder.spans`."""
+        """The vectors of each text's spans, in the context of the text: [S, D]; zeros for a span without tokens."""
         encoded = self._encoder.passages(texts, [""] * len(texts))
         empty = np.zeros((0, self.dimensions), np.float32)
         return [
@@ -88,7 +80,7 @@ class EntityEncoder:
 
     keys, scale = "entities", 1.0
 
-    def __init__(self, spans: SpanEncoder, recognizer: Recognizer, config: ZeroNERConfig, name: str) -> None:
+    def __init__(self, spans: TokenSpans | LukeSpans, recognizer: Recognizer, config: ZeroNERConfig, name: str) -> None:
         self.name, self.config, self.recognizer = name, config, recognizer
         self.dimensions = spans.dimensions
         self._spans = spans

@@ -11,7 +11,7 @@ Shape suffixes that differ from the project's: S entities of a question.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -34,22 +34,15 @@ from quoth.model.calls import check_questions, place_of
 from quoth.records import Hits
 from quoth.timing import step
 from quoth.zero_ner.config import ZeroNERConfig
-from quoth.zero_ner.keys import EntityEncoder, Range, Recognizer, SpanEncoder, TokenSpans
+from quoth.zero_ner.keys import EntityEncoder, Range, Recognizer, TokenSpans
 from quoth.zero_ner.recognition import load_recognizer
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
+    from quoth.encoders.luke import LukeSpans
 
 Entity = str | Range
 """An entity of a question: its words, which must occur there, or its characters."""
-
-
-@dataclass(frozen=True, slots=True)
-class _EncodedQuestion:
-    """The parts of a question that are searched for, and their vectors [S, D]."""
-
-    parts: Sequence[str]
-    q_SD: NDArray[np.float32]
 
 
 class ZeroNER(CorpusModel):
@@ -151,7 +144,7 @@ class ZeroNER(CorpusModel):
         if mode != "dense":
             return super().search(query, k, mode)
         checked("k", k, Count, 20)
-        found = self._ranked(self._question(query, entities), k)
+        found = self._ranked(*self._question(query, entities), k)
         return self.hits(found.ranking, [found])
 
     def ask(self, *texts: object, **options: object) -> NoReturn:
@@ -162,9 +155,10 @@ class ZeroNER(CorpusModel):
 
     def ranked_by_keys(self, query: str, k: int) -> KeyRanking:
         """As `CorpusModel.ranked_by_keys`, by the question's entities."""
-        return self._ranked(self._question(query, None), k)
+        return self._ranked(*self._question(query, None), k)
 
-    def _question(self, text: str, entities: Sequence[Entity] | None) -> _EncodedQuestion:
+    def _question(self, text: str, entities: Sequence[Entity] | None) -> tuple[list[str], NDArray[np.float32]]:
+        """The parts of a question that are searched for, and their vectors [S, D]."""
         check_questions([text])
         if isinstance(entities, str):
             raise InputError(f"entities is the string {entities!r}; it must be a list: write [{entities!r}]")
@@ -173,15 +167,15 @@ class ZeroNER(CorpusModel):
             if not found:
                 raise InputError("entities is empty; give at least one, or None to have them recognised")
             parts = [text] if self.config.ask_with == "question" else [text[start:end] for start, end in found]
-            return _EncodedQuestion(parts, self.encoder.queries(text, found))
+            return parts, self.encoder.queries(text, found)
 
-    def _ranked(self, question: _EncodedQuestion, k: int) -> KeyRanking:
+    def _ranked(self, parts: Sequence[str], q_SD: NDArray[np.float32], k: int) -> KeyRanking:
         """The k best passages, and the key of each that is nearest to each entity.
 
         With several entities, the search for each one's nearest passages goes deeper until no passage beyond them could
         be among the k best (the threshold algorithm, Fagin et al. 2001).
         """
-        q_SD, depth = question.q_SD, k
+        depth = k
         while True:
             with step("search"):
                 near = self._retriever.nearest_keys(q_SD, depth, [()] * len(q_SD))
@@ -194,7 +188,7 @@ class ZeroNER(CorpusModel):
             whole = any(len(keys) < depth for keys in near)
             last = (next(reversed(keys.values())).similarity for keys in near)
             if len(q_SD) == 1 or whole or ranked[-1][0] >= fmean(last):
-                return KeyRanking(ranked, question.parts, partial(self._keys, q_SD, best))
+                return KeyRanking(ranked, parts, partial(self._keys, q_SD, best))
             depth *= 2
 
     def _keys(
@@ -205,7 +199,9 @@ class ZeroNER(CorpusModel):
         return {**known, **(self._retriever.keys_in(unknown, q_SD) if unknown else {})}
 
 
-def _span_encoder(config: ZeroNERConfig, device: str | None, dtype: str | None, base: str | None) -> SpanEncoder:
+def _span_encoder(
+    config: ZeroNERConfig, device: str | None, dtype: str | None, base: str | None
+) -> TokenSpans | LukeSpans:
     if is_luke(config.base):
         from quoth.encoders.luke import LukeSpans
 

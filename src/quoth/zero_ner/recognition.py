@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from quoth.ner.luke_tagger import LukeTagger
 
 TITLES, LINKS = "titles", "links"
+NAME = "NAME"
+NAME_LIST_VERSION = 1
+"""Incremented when the rules change, so that spans tagged by older rules are not mistaken for current ones."""
+
+_NEVER = STOP_WORDS | {word.capitalize() for word in STOP_WORDS}
+_DISAMBIGUATION = re.compile(r"(?<=\S)\s+\([^()]*\)$")
 
 
 class ByText:
@@ -82,35 +88,6 @@ def read_links(document_id: str, metadata: Mapping[str, Any]) -> list[TaggedSpan
                 continue
         raise InputError(f"document {document_id!r}: link {link!r} is not [start, end, target]; fix its metadata")
     return [TaggedSpan(*link) for link in links]
-
-
-def load_recognizer(name: str, corpora: Sequence[Corpus], device: str | None, base: str | None) -> Recognizer:
-    """The recognizer that a setting names: "titles" (those of the corpus's current documents), "links", a file of
-    names (.txt), a LUKE for span classification, or any tagger that `Tagger.load` accepts.
-
-    Raises InputError, ModelNotFoundError.
-    """
-    if name == TITLES:
-        if len(corpora) != 1:
-            raise InputError(f"recognizer {name!r} with {len(corpora)} corpora; give one, or a file of names (.txt)")
-        return ByText(NameList.of_titles(corpora[0]))
-    if name == LINKS:
-        return Links()
-    if name.endswith(".txt"):
-        return ByText(NameList.read(Path(name)))
-    if is_luke(name):
-        from quoth.ner.luke_tagger import LukeTagger  # with LUKE's classes of transformers
-
-        return ByText(LukeTagger.load(name, device))
-    return ByText(Tagger.load(name, device, base=base))
-
-
-NAME = "NAME"
-NAME_LIST_VERSION = 1
-"""Incremented when the rules change, so that spans tagged by older rules are not mistaken for current ones."""
-
-_NEVER = STOP_WORDS | {word.capitalize() for word in STOP_WORDS}
-_DISAMBIGUATION = re.compile(r"(?<=\S)\s+\([^()]*\)$")
 
 
 class NameList:
@@ -188,3 +165,24 @@ def _lengths_by_first_word(names: Iterable[str]) -> dict[str, list[int]]:
         places = words(name)
         counts[name[: places[0][1]]].add(len(places))
     return {first: sorted(lengths, reverse=True) for first, lengths in counts.items()}
+
+
+def load_recognizer(name: str, corpora: Sequence[Corpus], device: str | None, base: str | None) -> Recognizer:
+    """The recognizer that a setting names: "titles" (those of the corpus's current documents), "links", a file of
+    names (.txt), a LUKE for span classification, or any tagger that `Tagger.load` accepts.
+
+    Raises InputError, ModelNotFoundError.
+    """
+    if name == TITLES:
+        if len(corpora) != 1:
+            raise InputError(f"recognizer {name!r} with {len(corpora)} corpora; give one, or a file of names (.txt)")
+        return ByText(NameList.of_titles(corpora[0]))
+    if name == LINKS:
+        return Links()
+    if name.endswith(".txt"):
+        return ByText(NameList.read(Path(name)))
+    if is_luke(name):
+        from quoth.ner.luke_tagger import LukeTagger  # only here: it imports LUKE of transformers
+
+        return ByText(LukeTagger.load(name, device))
+    return ByText(Tagger.load(name, device, base=base))
