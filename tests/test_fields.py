@@ -16,6 +16,7 @@ from quoth.answers.options import FillOptions, NPMDefaults, ResolvedOptions
 from quoth.config import Config
 from quoth.errors import InputError
 from quoth.fields import MOST, Has, Such, checked, described, fields_of, spelled
+from quoth.index.options import AnySearchOptions, EmbedOptions
 from quoth.npm.config import AskOptions, ClassifyOptions, TrainConfig
 from quoth.reader.config import ReaderAskOptions, ReaderTrainConfig
 from quoth.realm.config import FineTuneConfig, ICTConfig, PretrainConfig, REALMAskOptions
@@ -117,6 +118,8 @@ def test_every_field_says_what_it_means() -> None:
         REALMAskOptions,
         ResolvedOptions,
         NPMDefaults,
+        AnySearchOptions,
+        EmbedOptions,
     ]
     settings = [TrainConfig, ReaderTrainConfig, ICTConfig, PretrainConfig, FineTuneConfig]
     for record in (NPMDefaults, *options, *settings, *(named(row.config) for row in SYSTEMS.values())):

@@ -13,8 +13,8 @@ from test_span_reader import make_reader
 
 import quoth
 from quoth.errors import InputError
-from quoth.integrations import asking
-from quoth.integrations.passages import Searching
+from quoth.integrations import shared
+from quoth.integrations.shared import Searching
 from tiny import TEXT, tiny_npm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -224,7 +224,7 @@ class OneReader:
 def told(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The reader's best answer as a tool tells it."""
     one = OneReader(tmp_path)
-    monkeypatch.setattr(asking, "Reader", one)
+    monkeypatch.setattr(shared, "Reader", one)
     best = one.from_pretrained("", corpus).ask(QUERY, top_k=2)[0]
     place = best.evidence[0]
     where = {"document_id": place.document_id, "title": place.title, "start": place.start, "end": place.end}
@@ -306,7 +306,7 @@ def test_a_haystack_retriever_finds_passages_in_a_stored_pipeline(corpus: quoth.
     wanted = Searching(corpus.path).search(QUERY, 3)
     for each in (pipeline, again):
         found = each.run({"retriever": {"query": QUERY}})["retriever"]["documents"]
-        assert [(one.id, one.content, one.score) for one in found] == [(one.id, one.text, one.score) for one in wanted]
+        assert [(one.id, one.content) for one in found] == [(one.id, one.text) for one in wanted]
         assert [{**one.meta, "score": one.score} for one in found] == [one.metadata for one in wanted]
         assert len(each.run({"retriever": {"query": QUERY, "top_k": 1}})["retriever"]["documents"]) == 1
     with pytest.raises(InputError, match="mode is 'sparse'"):

@@ -12,7 +12,7 @@ import pytest
 
 import quoth
 from quoth.errors import CorpusNotFoundError, InputError
-from quoth.integrations.passages import Searching
+from quoth.integrations.shared import Searching
 from tiny import TEXT, tiny_npm, tiny_realm
 
 BLANK = "[MASK] is the capital of France."

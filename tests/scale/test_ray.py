@@ -11,7 +11,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -303,50 +302,6 @@ def test_the_cluster_answers_as_one_process_does(served: NPM, options: dict[str,
         assert left["score"] == pytest.approx(right["score"], rel=1e-4)
         places = [{(e["passage"], e["start"], e["end"]) for e in each["evidence"]} for each in (left, right)]
         assert places[0] == places[1]
-
-
-def test_several_texts_questions_and_searches(served: NPM) -> None:
-    status, answer = post("fill", text=[QUERY, "[MASK] sat"])
-    assert status == 200
-    assert [len(each) for each in answer["predictions"]] == [5, 5]
-    status, answer = post("ask", question="What is the capital of Germany?", top_k=2)
-    assert status == 200
-    assert [each["answer"] for each in answer["predictions"]] == [
-        each.text for each in served.ask("What is the capital of Germany?", top_k=2)
-    ]
-    status, answer = post("search", query="raven door", k=3)
-    assert status == 200
-    assert [each["passage"] for each in answer["passages"]] == [
-        each.passage.row for each in served.search("raven door", 3)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "said"),
-    [
-        ({"text": "no blank"}, 400, "[MASK]"),
-        ({"text": QUERY, "k": 0}, 422, "k: "),
-        ({"text": QUERY, "combine": "best"}, 422, "combine: "),
-        ({"text": QUERY, "topk": 3}, 422, "topk: Extra"),
-        ({}, 422, "text"),
-        ({"text": "word " * 5000 + "[MASK]"}, 422, "25,006 characters; at most 20,000"),
-    ],
-    ids=lambda value: str(value)[:60],
-)
-def test_a_wrong_request_is_told_what_is_wrong(served: NPM, body: dict[str, Any], status: int, said: str) -> None:
-    got, answer = post("fill", **body)
-    assert got == status
-    assert said in json.dumps(answer)
-    assert post("search", query="raven", k=1)[0] == 200
-
-
-def test_a_body_too_large_is_refused_and_the_service_lives(served: NPM) -> None:
-    """The answer is sent before all was received; a client that is still sending may see the connection closed."""
-    with suppress(ConnectionError, urllib.error.URLError):
-        status, answer = post("fill", text="word " * 10_000_000 + "[MASK]")
-        assert status == 413
-        assert "at most 1,000,000 bytes" in json.dumps(answer)
-    assert post("search", query="raven", k=1)[0] == 200
 
 
 def test_requests_survive_the_death_of_a_shard(served: NPM) -> None:

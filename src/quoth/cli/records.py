@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
-from quoth.answers.options import FillOptions
+from quoth.answers.options import FillOptions, TopK
 from quoth.cli.models import system
 from quoth.cli.options import Base, Device, NumberFormat, Setup, given, within
 from quoth.errors import InputError
-from quoth.fields import Count, fields_of
+from quoth.fields import fields_of
 
 Command = Callable[..., None]
 Given = Mapping[str, Any]
@@ -31,7 +31,7 @@ _SHOWN: dict[str, dict[str, Any]] = {
     "passages": {
         "help": "Number of BM25's best passages to search inside. Default: the model's own (quoth-mini 3, or all that "
         "a reader reads; quoth-reader and quoth-realm 20).",
-        "callback": within(Count, 3),  # the words for every token are --dense
+        "callback": within(TopK, 3),  # the words for every token are --dense
     },
     "banned_tokens": {
         "flags": ("--ban",),

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from quoth.cli.output import plural
 from quoth.records import NOT_FOUND, Evidence, Hit, Prediction, Predictions, Sentence
 
 BAR_CELLS = 20
@@ -74,7 +75,8 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
         shown = prediction.evidence[:top_evidence]
         for evidence in shown:
             show_evidence(console, evidence)
-        _show_rest(console, prediction.num_places - len(shown))
+        if (more := prediction.num_places - len(shown)) > 0:
+            console.print(Text(f"{MARGIN}  … and {plural(more, 'more place')}", style="dim"))
 
 
 def _show_sentences(console: Console, sentences: Sequence[Sentence]) -> None:
@@ -89,23 +91,22 @@ def _show_sentences(console: Console, sentences: Sequence[Sentence]) -> None:
 
 def show_evidence(console: Console, evidence: Evidence) -> None:
     """Print the source of `evidence` and about three lines of its context, with the phrase highlighted."""
-    start = evidence.start - evidence.context_start
-    end = evidence.end - evidence.context_start
-    place = _source(evidence.document_id, evidence.start, evidence.end, evidence.title, evidence.corpus)
-    _quote(console, place)
-    _show_excerpt(console, evidence.context, start, end)
+    _quote(console, _source(evidence.document_id, evidence.start, evidence.end, evidence.title, evidence.corpus))
+    _show_excerpt(console, evidence.context, *_in_context(evidence))
 
 
 def show_quote(console: Console, evidence: Evidence) -> None:
     """Print `evidence` on one line: its source, and as much context as fits, with the phrase highlighted."""
-    start = evidence.start - evidence.context_start
-    end = evidence.end - evidence.context_start
     name = Text(printable(evidence.document_id))
     name.truncate(max(8, console.width // 3), overflow="ellipsis")
     source = f"{name.plain} {evidence.start}–{evidence.end}  "
     cells = max(20, console.width - len(MARGIN) - 3 - cell_len(source))
     line = Text.assemble(MARGIN, ("│ ", "dim"), (source, "dim"))
-    console.print(line.append_text(excerpt(evidence.context, start, end, cells)), soft_wrap=True)
+    console.print(line.append_text(excerpt(evidence.context, *_in_context(evidence), cells)), soft_wrap=True)
+
+
+def _in_context(evidence: Evidence) -> tuple[int, int]:
+    return evidence.start - evidence.context_start, evidence.end - evidence.context_start
 
 
 def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool = False) -> None:
@@ -196,13 +197,6 @@ def _quote(console: Console, text: Text) -> None:
     for line in text.wrap(console, width):
         line.rstrip()
         console.print(Text.assemble(MARGIN, ("│ ", "dim"), line), soft_wrap=True)
-
-
-def _show_rest(console: Console, count: int) -> None:
-    """Print how many more occurrences there are."""
-    if count > 0:
-        places = "place" if count == 1 else "places"
-        console.print(Text(f"{MARGIN}  … and {count} more {places}", style="dim"))
 
 
 def _first_words(text: str, cells: int) -> str:

@@ -17,13 +17,9 @@ Fusion = Literal["rrf", "sum"]
 Precision = Literal["sq8", "sq4", "fp16", "fp32"]
 
 
-@described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOptions:
-    """The options of `search` of a model. Raises InputError."""
-
+class _Found:
     k: Annotated[Annotated[Count, Le(MOST)], "Number of passages."] = 10
-    mode: Annotated[Mode, "By words, by vectors (requires `embed`), or by both, with reciprocal rank fusion."] = "bm25"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -31,10 +27,18 @@ class SearchOptions:
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnySearchOptions(SearchOptions):
+class SearchOptions(_Found):
+    """The options of `search` of a model. Raises InputError."""
+
+    mode: Annotated[Mode, "By words, by vectors (requires `embed`), or by both, with reciprocal rank fusion."] = "bm25"
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnySearchOptions(_Found):
     """The options of a search by words or with one of several models, or with all of them. Raises InputError."""
 
-    mode: Annotated[AnyMode, "By words, by vectors, by the entities named, or by all of these."] = "bm25"  # type: ignore[assignment]
+    mode: Annotated[AnyMode, "By words, by vectors, by the entities named, or by all of these."] = "bm25"
     fusion: Annotated[Fusion, "With mode hybrid: add up reciprocal ranks (rrf), or scores from 0 to 1 (sum)."] = "rrf"
 
 

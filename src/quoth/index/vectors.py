@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import Floats, Rows, forget, open_array, save_array
 from quoth.errors import CorruptionError, InputError
+from quoth.index.options import Precision
 
-Precision = Literal["sq8", "sq4", "fp16", "fp32"]
 BITS = {"sq8": 8, "sq4": 4, "fp16": 16, "fp32": 32}
 ROWS_PER_BLOCK = 1024
 """Few enough that their numbers as floats stay in a core's cache."""

@@ -12,7 +12,7 @@ from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import ExtractedAnswer
 
 from quoth.corpus.corpus import Corpus
-from quoth.integrations.passages import Found, Searching
+from quoth.integrations.shared import Found, Searching
 from quoth.reader.model import Reader
 from quoth.records import Evidence, Prediction
 

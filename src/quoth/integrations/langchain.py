@@ -17,8 +17,7 @@ from langchain_core.tools import StructuredTool, ToolException
 from pydantic import ConfigDict, PrivateAttr
 
 from quoth.errors import QuothError
-from quoth.integrations.asking import Asking
-from quoth.integrations.passages import Searching
+from quoth.integrations.shared import Asking, Searching
 
 
 class QuothRetriever(BaseRetriever):

@@ -12,8 +12,7 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.tools import FunctionTool
 
-from quoth.integrations.asking import Asking
-from quoth.integrations.passages import PLACE_KEYS, Searching
+from quoth.integrations.shared import PLACE_KEYS, Asking, Searching
 
 HIDDEN = [key for key in PLACE_KEYS if key != "title"]
 """Metadata that are for programs: they would only distract a language model."""

@@ -24,7 +24,7 @@ from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import documents_of, verify_quotes
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
-from quoth.integrations.asking import NOTES, quote_of
+from quoth.integrations.shared import NOTES, quote_of
 from quoth.records import Evidence, Hit, Predictions, Status
 
 if TYPE_CHECKING:
