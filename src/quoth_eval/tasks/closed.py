@@ -151,11 +151,9 @@ def pmi(system: System[Source], prompt: str) -> System[Source]:
     def before() -> dict[str, float]:
         example: Example[Any] = Example("prompt", prompt, (), None)
         (answer,) = system([example])
-        score = {each.text: each.log_score for each in answer.predictions or ()}
-        _check_shares("pmi", [label for label in score if score[label] == -np.inf], f"score for {prompt!r}")
-        return score
+        return {each.text: each.log_score for each in answer.predictions or ()}
 
-    return _calibrated(system, before)
+    return _calibrated("pmi", system, before, f"score for {prompt!r}")
 
 
 def batch_calibrated(system: System[Source], examples: Sequence[Example[Source]]) -> System[Source]:
@@ -171,25 +169,27 @@ def batch_calibrated(system: System[Source], examples: Sequence[Example[Source]]
         share = {
             each.text: fmean(p.probability for a in answers for p in a if p.text == each.text) for each in answers[0]
         }
-        _check_shares("batch", [label for label in share if not share[label]], f"share of {len(examples)} texts")
-        return {label: math.log(mean) for label, mean in share.items()}
+        return {label: math.log(mean) if mean else -np.inf for label, mean in share.items()}
 
-    return _calibrated(system, before)
-
-
-def _check_shares(calibration: str, lost: Sequence[str], what: str) -> None:
-    if lost:
-        told = f"calibration={calibration}: label {', '.join(lost)} has no {what}"
-        raise InputError(f"{told}; use --set scoring=all, or a larger k")
+    return _calibrated("batch", system, before, f"share of {len(examples)} texts")
 
 
-def _calibrated(system: System[Source], before: Callable[[], Mapping[str, float]]) -> System[Source]:
-    """The system, each label's score less that of `before`, which is called once."""
-    before = cache(before)
+def _calibrated(
+    name: str, system: System[Source], before: Callable[[], Mapping[str, float]], what: str
+) -> System[Source]:
+    """The system, each label's score less that of `before`, which is called once and needs `what` of each label."""
+
+    @cache
+    def prior() -> Mapping[str, float]:
+        found = before()
+        if lost := [label for label, score in found.items() if score == -np.inf]:
+            told = f"calibration={name}: label {', '.join(lost)} has no {what}"
+            raise InputError(f"{told}; use --set scoring=all, or a larger k")
+        return found
 
     def calibrated(answer: Answer) -> Answer:
         given = {each.text: each for each in answer.predictions or ()}
-        best = _best_first({label: each.log_score - before()[label] for label, each in given.items()})
+        best = _best_first({label: each.log_score - prior()[label] for label, each in given.items()})
         return Answer([replace(each, evidence=given[each.text].evidence) for each in best])
 
     return lambda examples: [calibrated(answer) for answer in system(examples)]
