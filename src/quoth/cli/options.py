@@ -26,7 +26,7 @@ class Setup(NamedTuple):
 
 Keys = Literal["tokens", "passages", "entities"]
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
-Dtype = Literal["auto", "fp32", "bf16", "fp16"]
+Dtype = Literal["fp32", "bf16", "fp16", "auto"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 
 
