@@ -239,6 +239,16 @@ def test_a_run_makes_its_corpus_once(folder: Path, docs: Path, tmp_path: Path) -
     assert Corpus.open(output / "corpus.quoth").num_documents == 14
 
 
+def test_what_is_measured_is_not_trained_on(folder: Path, docs: Path, tmp_path: Path) -> None:
+    lines = docs.read_text().splitlines(keepends=True)
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text("".join(lines[:2]))
+    settings = {**PRETRAIN, "evaluate_on": str(pages), "evaluate_every": "100", "evaluate_blanks": "2"}
+    run_recipe("realm-pretrain", [str(docs)], tmp_path / "run", settings, model=str(folder), seconds=0)
+    left = {document.id for document in Corpus.open(tmp_path / "run" / "corpus.quoth").documents()}
+    assert left == {json.loads(line)["id"] for line in lines[2:]}
+
+
 def test_documents_changed_before_the_first_checkpoint_are_embedded_again(
     folder: Path, docs: Path, tmp_path: Path
 ) -> None:

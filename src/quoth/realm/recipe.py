@@ -112,20 +112,20 @@ def _corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:
             )
         return Corpus.open(run.inputs[0])
     folder, label = run.output / CORPUS, run.output / "corpus.json"
-    settings = json.dumps(
-        {
-            "documents": [file_states(path) for path in run.inputs],
-            "exclude": file_states(config.exclude),
-            "splitter": config.splitter,
-        }
-    ).encode()
+    measured = config.evaluate_on if isinstance(config, PretrainConfig) else ""
+    made_of = {
+        "documents": [file_states(path) for path in run.inputs],
+        "exclude": file_states(config.exclude),
+        "splitter": config.splitter,
+    }
+    settings = json.dumps(made_of | ({"evaluate_on": file_states(measured)} if measured else {})).encode()
     if label.is_file() and label.read_bytes() == settings:
         return Corpus.open(folder)
     label.unlink(missing_ok=True)
     if folder.exists():
         remove(folder)
     corpus = Corpus.create(folder, splitter=config.splitter)
-    corpus.add(without(read_documents(*run.inputs), config.exclude), run.counter("indexing documents"))
+    corpus.add(without(read_documents(*run.inputs), config.exclude, measured), run.counter("indexing documents"))
     atomic_write_bytes(label, settings)
     return corpus
 
