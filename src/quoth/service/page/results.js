@@ -28,7 +28,8 @@ export function answerList(columns, text, open, { only, BLANK, view }) {
   const count = groups.flat(2).length;
   const found = Boolean(best) && best.status !== "not_found";
   const first = found ? `${best.text}, ${percent(best.probability)}.` : "";
-  const said = !found ? NOT_FOUND : best.status === "unsure" ? `Unsure: ${first}` : `${count} answers. The best: ${first}`;
+  const [likeliest] = best?.abstained ? sentences(columns[0]) : [];
+  const said = likeliest ? `No phrase is sure. This may answer: ${likeliest.text}` : !found ? NOT_FOUND : best.status === "unsure" ? `Unsure: ${first}` : `${count} answers. The best: ${first}`;
   return { element: make("div", {}, comparison, make("div", { className: "columns" }, ...shown)), items, said, found };
 }
 
@@ -63,6 +64,7 @@ function group(column, predictions, others, moved, head, items, open, view, sent
     head,
     longer.length ? make("p", { className: "guesses" }, "No phrase is sure. These sentences may answer:") : null,
     longer.length ? make("ol", { className: "answers" }, ...longer) : null,
+    longer.length && predictions[0].status === "not_found" ? make("p", { className: "guesses" }, "Phrases that come nearest:") : null,
     predictions[0].status === "not_found" && !longer.length ? nothing(NOT_FOUND, "What follows only comes nearest.") : null,
     ...halves(predictions, list),
   );
