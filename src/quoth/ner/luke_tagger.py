@@ -52,7 +52,9 @@ class LukeTagger:
 
         Raises ModelNotFoundError, or InputError on an unknown device or if no label is for spans that are not names.
         """
-        model, hf, fingerprint = load_luke(EncoderSource(str(name)), "LukeForEntitySpanClassification", device=device)
+        model, hf, fingerprint = load_luke(
+            EncoderSource(str(name)), "LukeForEntitySpanClassification", device=device, dtype="fp32"
+        )
         tokenizer = EntityTokenizer(hf, longest_input(model.config), MAX_ENTITIES)
         labels = [str(model.config.id2label[i]) for i in range(len(model.config.id2label))]
 

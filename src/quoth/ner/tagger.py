@@ -138,7 +138,7 @@ class Tagger:
         config, folder = source.config, source.folder
         assert folder is not None
         encoder = EncoderSource(source.base, folder, config.revision)
-        transformer = Transformer.load(encoder, device=device)
+        transformer = Transformer.load(encoder, device=device, dtype="fp32")  # as its head is
         network = TagNetwork(transformer.model, len(config.labels))
         network.load_head(folder)
         network.to(transformer.device).eval()

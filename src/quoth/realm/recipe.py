@@ -92,7 +92,7 @@ def _fine_tune(run: Run, source: ModelSource[REALMConfig], config: FineTuneConfi
         raise InputError("no corpus to answer from; name one with --set corpus=DIR")
     corpus = Corpus.open(config.corpus)
     questions = read_questions(*run.inputs, skip_bad=True)
-    encoder = PassageEncoder.load(source)
+    encoder = PassageEncoder.load(source, dtype="fp32")
     if KeyTables(corpus, encoder).missing():
         raise InputError(
             f"{corpus.path}: not all passages have vectors of {encoder.name}; "
@@ -146,7 +146,7 @@ class Probe:
         this many retrieved passages contains the hidden words; `score`, the mean log p(y|x); `gain`, the part due to
         passages; `utility`, the mean retrieval utility of the retrieved passages."""
         model = TrainedREALM(source)
-        encoder = PassageEncoder.load(source)
+        encoder = PassageEncoder.load(source, dtype="fp32")  # its figures are the same anywhere
         KeyTables(self._corpus, encoder).build("fp32", recall=1.0)
         texts = MaskedTexts(self._corpus, model.tokenizer, model.config.query_tokens - 2, "salient", self._tagger)
         task = PretrainTask(model, texts, FixedIndex(self._corpus, encoder), self._config)
