@@ -302,3 +302,15 @@ def test_a_base_whose_inputs_are_too_short_is_refused(tmp_path: Path) -> None:
     """Its windows would never reach the end of a passage."""
     with pytest.raises(InputError, match=r"takes at most 260 tokens, which leaves 249 for a passage; it must be more "):
         make_reader(tmp_path / "b", max_tokens=900, query_tokens=8, title_tokens=0, overlap=249)
+
+
+def test_a_blank_is_one_by_either_name(tmp_path: Path) -> None:
+    tokenizer = make_reader(tmp_path / "b", base=tiny_roberta).tokenizer
+    for text in ("Paris is [MASK].", "Paris is <mask>."):
+        assert query_ids(tokenizer, text, 50).count(tokenizer.mask_id) == 1
+
+
+def test_known_tokens_are_asked_for_by_passage(reader: SpanReader) -> None:
+    passages, asked = [passage(text, row=row) for row, text in enumerate(TEXT[:2])], list[Passage]()
+    reader.read([QUERY], [passages], lambda each: asked.append(each))
+    assert asked == passages

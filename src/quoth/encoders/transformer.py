@@ -37,6 +37,9 @@ _SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "mod
 PROBE = "Quoth the Raven: it's naïve, CAFÉ, ½ Καζαντζάκης 세종대왕은 القاهرة दिल्ली 北京 🙂"
 
 Input = TypeVar("Input")
+# In bf16 oneDNN keeps what it compiled for every shape of a batch, a thousand of them: 1.4 GB after 160 questions, 0.9
+# with 32, in the same time.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
 
 
 class Transformer:
