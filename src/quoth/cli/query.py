@@ -278,7 +278,7 @@ def _answer(
         if json:
             for place, prediction in enumerate(predictions):
                 more: dict[str, Any] = {"citations": cited[place]} if form else {}
-                if not place and isinstance(predictions, Predictions):
+                if not place and isinstance(predictions, Predictions) and predictions.sentences:
                     more |= {"sentences": [each.to_dict() for each in predictions.sentences]}
                 print_json(({"query": query} if text == "-" else {}) | prediction.to_dict() | more)
             return
