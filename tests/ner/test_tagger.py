@@ -128,6 +128,13 @@ def test_a_trained_tagger_is_loaded_as_it_was(trained: Path) -> None:
     assert tagger.fingerprint == Tagger.load(trained).fingerprint
 
 
+def test_a_tagger_stays_in_fp32(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["The Seine flows through Paris .", "Nikos Kazantzakis was born"]
+    expected = Tagger.load(trained).spans(texts)
+    monkeypatch.setenv("QUOTH_DTYPE", "bf16")  # as "auto" takes on some processors
+    assert Tagger.load(trained).spans(texts) == expected
+
+
 def test_batches_do_not_change_the_answer(trained: Path) -> None:
     tagger = Tagger.load(trained)
     texts = [*TEXT, TEXT[3] * 30, "", TEXT[1]]
