@@ -128,10 +128,10 @@ def test_a_trained_tagger_is_loaded_as_it_was(trained: Path) -> None:
     assert tagger.fingerprint == Tagger.load(trained).fingerprint
 
 
-def test_a_tagger_is_in_fp32_whatever_encoders_are(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = ["Georges Bizet lived in Paris."]
+def test_a_tagger_stays_in_fp32(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["The Seine flows through Paris .", "Nikos Kazantzakis was born"]
     expected = Tagger.load(trained).spans(texts)
-    monkeypatch.setenv("QUOTH_DTYPE", "bf16")
+    monkeypatch.setenv("QUOTH_DTYPE", "bf16")  # as "auto" takes on some processors
     assert Tagger.load(trained).spans(texts) == expected
 
 
