@@ -138,7 +138,7 @@ class Tagger:
         config, folder = source.config, source.folder
         assert folder is not None
         encoder = EncoderSource(source.base, folder, config.revision)
-        # In fp32: the shapes and the head are, and Zero-NeR stores what is found, which every processor should find alike.
+        # In fp32: the head is, and Zero-NeR stores what is found, which every processor should find alike.
         transformer = Transformer.load(encoder, device=device, dtype="fp32")
         network = TagNetwork(transformer.model, len(config.labels))
         network.load_head(folder)
