@@ -66,7 +66,8 @@ def test_nothing_read_has_no_sentences() -> None:
     ("text", "parts"),
     [
         ("One. Two", ["One.", "Two"]),
-        ("Made of:\n- wax\n- honey", ["Made of:", "- wax", "- honey"]),
+        ("Made of:\n- wax\n- honey", ["Made of:", "wax", "honey"]),
+        ("* \n* wax\n-", ["wax", "-"]),
         ("Country\tFrance\nCapital\tParis", ["Country\tFrance", "Capital\tParis"]),
         (
             "A line of wrapped prose that is long enough\nto go on in another line.\n\nNext",

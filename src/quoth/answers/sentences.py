@@ -23,6 +23,7 @@ from quoth.text.boundaries import breaks_phrase, surface_group
 from quoth.text.passages import Ranges, sentences
 
 _LINES = re.compile(r"\s*\n\s*")
+_MARKER = re.compile(r"[-*•–][^\S\n]+")
 
 
 def answer_sentences(
@@ -59,14 +60,20 @@ def answer_sentences(
 
 
 def lines_and_sentences(text: str) -> Ranges:
-    """The character ranges of a text's sentences, cut at the ends of lines that are not wrapped prose: list items, rows
-    of a table, headings."""
+    """The character ranges of a text's sentences, cut at the ends of lines that are not wrapped prose: list items
+    without their markers, rows of a table, headings."""
     ranges = []
     for first, last in sentences(text):
-        at = first
+        at = first + _marker(text, first)
         for match in _LINES.finditer(text, first, last):
             if breaks_phrase(text, *match.span()):
                 ranges.append((at, match.start()))
-                at = match.end()
+                at = match.end() + _marker(text, match.end())
         ranges.append((at, last))
-    return ranges
+    return [(start, end) for start, end in ranges if start < end]
+
+
+def _marker(text: str, start: int) -> int:
+    """How long the marker of a list item is that begins here."""
+    found = _MARKER.match(text, start)
+    return len(found[0]) if found else 0

@@ -158,8 +158,8 @@ def ask(
     """Answer a question with phrases from the corpus.
 
     Every answer is shown where it occurs. If it is unsure, or if the passages that were read do not say, the command
-    says so. Passages are found by their words; with quoth-realm, by vectors too, which finds more of them and needs
-    quoth embed.
+    says so, and first shows sentences that may answer. Passages are found by their words; with quoth-realm, by vectors
+    too, which finds more of them and needs quoth embed.
 
     \b
     Example:
