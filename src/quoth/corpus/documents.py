@@ -325,8 +325,8 @@ def _read_table(stream: IO[bytes], name: str, delimiter: str) -> Records:
                 header = cells
                 if "text" not in header:
                     raise InputError(
-                        f"{name}:1: the header {header} has no column 'text'; give a column that name, or read the file "
-                        "as it is: --format text (in Python format='text')"
+                        f"{name}:1: the header {header} has no column 'text'; give a column that name, or read the "
+                        "file as it is: --format text (in Python format='text')"
                     )
             elif len(cells) == len(header):
                 yield table.line_num, dict(zip(header, cells, strict=True))
