@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from quoth import Corpus
@@ -139,6 +139,7 @@ def test_any_text_of_an_old_encoding_is_read_and_its_offsets_hold(tmp_path: Path
 
 
 @SHARED_FOLDER
+@example([TEXTS["cp1252"][3], *[TEXTS["cp1252"][4]] * 3], "cp1252")
 @given(st.lists(st.sampled_from(TEXTS["cp1252"][:6]), min_size=1), st.sampled_from(["cp1252", "latin-1"]))
 def test_sentences_of_western_languages_round_trip(tmp_path: Path, sentences: list[str], encoding: str) -> None:
     text = " ".join(sentences)
