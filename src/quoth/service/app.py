@@ -96,8 +96,7 @@ class Service:
 
     async def read(self, call: Callable[[], Response]) -> Response:
         """What this call returns, from a queue of its own: reads do not wait behind questions, which take seconds."""
-        done = await self.reads.ask(None, [None], lambda _: [call()])
-        reply: Response = done.answers[0]
+        reply: Response = (await self.reads.alone(call)).answers[0]
         return reply
 
     def close(self) -> None:
@@ -206,35 +205,27 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
     async def classify(request: BaseModel) -> Response:
         """Rank labels by how well their words fit after a text."""
         view, options = await _resolved(service, request)
-
-        def label(texts: list[str]) -> list[Any]:
-            return [[one.to_dict() for one in view.classify(text, **options)] for text in texts]
-
-        done = await service.queue.ask(None, [options.pop("text")], label)
+        done = await service.queue.alone(lambda: [one.to_dict() for one in view.classify(**options)])
         return await _reply(service, view, done, predictions=done.answers[0])
 
     @asked("/v1/search", made.search, replies.Hits)
     async def search(request: BaseModel) -> Response:
         """Find the passages that match best, and by which of their keys."""
         view, options = await _resolved(service, request)
+        query, words = options["query"], options["words"]
 
-        def find(queries: list[str]) -> list[Any]:
-            [query] = queries
+        def find() -> list[dict[str, Any]]:
             hits = [hit.to_dict() for hit in view.search(query, options["k"], options["mode"])]
-            return [[hit | {"words": word_ranges(query, hit["text"])} if options["words"] else hit for hit in hits]]
+            return [hit | {"words": word_ranges(query, hit["text"])} if words else hit for hit in hits]
 
-        done = await service.queue.ask(None, [options["query"]], find)
+        done = await service.queue.alone(find)
         return await _reply(service, view, done, passages=done.answers[0])
 
     @asked("/v1/verify", made.verify, replies.Verified)
     async def verify(request: BaseModel) -> Response:
         """Say whether a text occurs in the corpus, and where; if not, what is nearest to it."""
         view, options = await _resolved(service, request)
-
-        def find(texts: list[str]) -> list[Any]:
-            return [verify_quotes(view.corpora, text, options["max_places"]).to_dict() for text in texts]
-
-        done = await service.queue.ask(None, [options["text"]], find)
+        done = await service.queue.alone(lambda: verify_quotes(view.corpora, **options).to_dict())
         return await _reply(service, view, done, **done.answers[0])
 
 

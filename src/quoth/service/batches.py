@@ -118,6 +118,10 @@ class BatchQueue:
         except TimeoutError:
             raise TimeoutError(f"no answer in {self._limits.timeout:g} seconds; ask again later") from None
 
+    async def alone(self, call: Callable[[], Any]) -> Done:
+        """The one answer that this call returns, in no batch. Raises as `ask`."""
+        return await self.ask(None, [None], lambda _: [call()])
+
     def close(self) -> None:
         """Takes no more jobs, and returns when those at work and those that wait are done, or after the time that an
         answer may take: a job that never ends must not keep the process."""
