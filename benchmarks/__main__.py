@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import asdict
 from itertools import chain
@@ -15,6 +16,7 @@ from benchmarks.measure import alone, machine
 
 def main() -> None:
     """Run what is asked for, and write the page."""
+    os.environ["QUOTH_DTYPE"] = "fp32"  # as its peers
     given = _arguments()
     data = page.load()
     if given.corpus:
