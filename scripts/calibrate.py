@@ -1,16 +1,15 @@
 """Fit what makes an answer's probability the chance that it is right, on questions or blanks with known answers.
 
-    python scripts/calibrate.py questions FOLDER dev.jsonl … --beside more.jsonl --count 600
+    python scripts/calibrate.py questions FOLDER dev.jsonl entities.quoth=entities.jsonl … --count 900
     python scripts/calibrate.py blanks FOLDER pages.jsonl --short short_blanks.jsonl --count 300
 
 FOLDER holds a model: a reader (questions) or an NPM that has a reader (blanks). Its quoth.json gets `calibration` and
-two thresholds: `min_probability`, the least probability from which 80 % of the answers given are right, and
-`not_found_below`, the largest below which at most 5 % of the first answers are right: there, the passages that were
-read do not say. Answers of equal probability are on the same side of both. A reader's also gets `prior` and, for its
-first sentences, `sentence_calibration`; an NPM's `read_weights`: the simplest that answer as well as the best. A fifth
-of the questions are asked without the passages that answer them. `--weights`: those to calibrate for, instead of the
-simplest. `--short`: single sentences with a blank and the passages that fill them (question_blanks.py), as many as
-there are blanks drawn from the pages. Use no data that anything is reported on.
+the thresholds; a reader's `prior` and `sentence_calibration` too, an NPM's `read_weights`: the simplest that answer as
+well as the best. Questions are asked over the passages of their own file, or over a corpus (CORPUS=FILE), as many of
+each file: different kinds of text are worth most. `quoth calibrate` does the same for one corpus and its questions.
+`--weights`: those to calibrate for, instead of the simplest. `--short`: single sentences with a blank and the passages
+that fill them (question_blanks.py), as many as there are blanks drawn from the pages. Use no data that anything is
+reported on.
 """
 
 from __future__ import annotations
@@ -20,81 +19,57 @@ import json
 import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, product
-from math import floor
+from dataclasses import asdict
+from itertools import product
 from pathlib import Path
-from typing import TypeVar
 
-import numpy as np
-
-from quoth.answers.calibration import fit, not_found_threshold, threshold
-from quoth.answers.evidence import Proposal, calibrated, features, predict_spans
+from quoth.answers.calibration import calibrate as fit_thresholds
+from quoth.answers.evidence import RIVALS, Proposal, features
 from quoth.answers.options import FillOptions
-from quoth.answers.sentences import answer_sentences
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.datasets.blanks import KINDS, draw_blanks
-from quoth.datasets.judging import exact_match, has_answer, normalise
+from quoth.datasets.judging import normalise
 from quoth.datasets.questions import QAExample
 from quoth.hub import SETTINGS_FILE
+from quoth.model.calls import words_of
 from quoth.npm.blanks import PROPOSED, combine
 from quoth.npm.model import NPM
-from quoth.reader.data import read_examples
+from quoth.reader.calibration import calibrate, simplest
+from quoth.reader.data import ReadingExample, read_examples
 from quoth.reader.model import Reader
-from quoth.records import Document, Prediction, Sentence
+from quoth.records import Document
 from quoth.storage import atomic_write_json, read_json
 from quoth.text.passages import WHOLE
 from quoth.text.tokenizer import MASK
 
-PRECISION = 0.8
-NOT_FOUND = 0.05
-"""The share of right answers among those that are not shown as answers."""
-UNANSWERABLE = 0.2
 AT_A_TIME = 16
+Asked = tuple[Corpus, list[QAExample]]
 Weights = tuple[float, float, float]
 """An NPM's `read_weights`."""
 WEIGHTS: tuple[Weights, ...] = tuple(product((0.0, 0.1, 0.2, 0.35, 0.5, 1.0), (0.5,), (0.0, 0.5, 1.0)))
-PRIORS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
-Setting = TypeVar("Setting")
-Judged = tuple[Prediction, bool]
-"""A first answer, and whether it is right."""
+Judged = tuple[tuple[float, ...], bool]
+"""The features of a first answer, and whether it is right."""
 
 
-def ask_questions(
-    folder: Path, files: Sequence[str], beside: Sequence[str], count: int, seed: int
-) -> tuple[float, list[Judged], list[tuple[Sentence, bool]]]:
-    """The prior by which questions, as many of each file, over all files' passages are answered best, the first
-    answers with it, and the first sentences."""
-    rng = random.Random(seed)
-    parts = [[each for each in read_examples(file) if each.answers] for file in files]
-    others = [each for file in beside for each in read_examples(file)]
-    texts = dict.fromkeys(each.passage for each in (*chain(*parts), *others))
-    asked = [each for part in parts for each in rng.sample(part, min(count // len(parts), len(part)))]
-    with tempfile.TemporaryDirectory() as place:
-        corpus = Corpus.create(Path(place) / "dev.quoth", splitter=WHOLE)
-        corpus.add(Document(str(i), each.title, each.text) for i, each in enumerate(texts))
-        reader = Reader.from_pretrained(folder, corpus=corpus)
-        questions, hidden = list[QAExample](), list[set[int]]()
-        for each in asked:
-            questions.append(QAExample(each.id, each.question, tuple(each.texts)))
-            rows = corpus.bm25(each.question, 100)[0].tolist() if rng.random() < UNANSWERABLE else []
-            hidden.append({row for row in rows if has_answer(corpus.passage(row).text, questions[-1])})
-        read = list(reader.read([each.text for each in questions], [each.text for each in questions], exclude=hidden))
-    judged = {
-        prior: [
-            (best, not gone and exact_match(best.text, question))
-            for question, gone, found in zip(questions, hidden, read, strict=True)
-            for best in predict_spans(*found, 1, prior=prior)
-        ]
-        for prior in PRIORS
-    }
-    prior, answers = _best(judged)
-    sentences = [
-        (best, not gone and has_answer(best.text, question))
-        for question, gone, found in zip(questions, hidden, read, strict=True)
-        for best in answer_sentences(*found, prior, None, 1)
-    ]
-    return prior, answers, sentences
+def asked_over_their_passages(files: Sequence[str], count: int, place: Path, seed: int) -> list[Asked]:
+    """As many questions of each file, over a corpus of all passages of the file; or, of CORPUS=FILE, over CORPUS."""
+    asked = []
+    for number, named in enumerate(files):
+        own, _, file = named.rpartition("=")
+        examples = read_examples(file)
+        drawn = [each for each in examples if each.answers and MASK not in each.question]
+        drawn = random.Random(seed).sample(drawn, min(count // len(files), len(drawn)))
+        corpus = Corpus.open(own) if own else _corpus(place / f"{number}.quoth", examples)
+        asked.append((corpus, [QAExample(each.id, each.question, tuple(each.texts)) for each in drawn]))
+    return asked
+
+
+def _corpus(place: Path, examples: Sequence[ReadingExample]) -> Corpus:
+    corpus = Corpus.create(place, splitter=WHOLE)
+    texts = dict.fromkeys(each.passage for each in examples)
+    corpus.add(Document(str(i), each.title, each.text) for i, each in enumerate(texts))
+    return corpus
 
 
 def fill_blanks(
@@ -118,9 +93,7 @@ def fill_blanks(
         if short:
             examples = [each for file in short for each in read_examples(file) if each.answers]
             others = [each for file in beside for each in read_examples(file)]
-            beneath = Corpus.create(Path(place) / "short.quoth", splitter=WHOLE)
-            texts = dict.fromkeys(each.passage for each in (*examples, *others))
-            beneath.add(Document(str(i), each.title, each.text) for i, each in enumerate(texts))
+            beneath = _corpus(Path(place) / "short.quoth", [*examples, *others])
             chosen = rng.sample(examples, min(len(asked), len(examples)))
             asked = [(each.question, set(), each.texts) for each in chosen]
             both += _filled(folder, beneath, asked)
@@ -150,26 +123,19 @@ def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank]) -> Iterator[F
 
 def _judged(filled: Sequence[Filled], weights: Weights) -> list[Judged]:
     return [
-        (best, normalise(best.text) in {normalise(each) for each in answers})
+        (features(best, words_of(text))[0], normalise(best[0].text) in {normalise(each) for each in answers})
         for (text, _, answers), proposed, marked in filled
-        for best in combine(text, proposed, marked, weights, 1)
+        if (best := combine(text, proposed, marked, weights, RIVALS))
     ]
 
 
-def _best(judged: Mapping[Setting, list[Judged]]) -> tuple[Setting, list[Judged]]:
-    """The first setting that is as good as the one with most right answers, and its answers.
-
-    As good: what it has fewer right is within one standard error of the difference (the settings stand from the
-    simplest on; Hastie et al. 2009, §7.10).
-    """
-    for setting, found in judged.items():
-        print(setting, f"{sum(right for _, right in found)} of {len(found)} right", flush=True)
-    most = max(judged.values(), key=lambda found: sum(right for _, right in found))
-    for setting, found in judged.items():
-        pairs = [(right, better) for (_, right), (_, better) in zip(found, most, strict=True) if right != better]
-        if sum(better - right for right, better in pairs) <= len(pairs) ** 0.5:
-            return setting, found
-    raise AssertionError("the best is as good as itself")
+def _best(judged: Mapping[Weights, list[Judged]]) -> tuple[Weights, list[Judged]]:
+    """The simplest weights that are as good as the best, and their answers."""
+    right = {weights: [yes for _, yes in answers] for weights, answers in judged.items()}
+    for weights, answers in right.items():
+        print(weights, f"{sum(answers)} of {len(answers)} right", flush=True)
+    chosen = simplest(right)
+    return chosen, judged[chosen]
 
 
 def main() -> None:
@@ -177,38 +143,30 @@ def main() -> None:
     parser.add_argument("kind", choices=("questions", "blanks"))
     parser.add_argument("folder", type=Path, help="the model's folder")
     parser.add_argument("files", nargs="+", help="questions with their passages (JSONL), or documents")
-    parser.add_argument("--beside", nargs="*", default=(), help="files whose passages are searched as well")
+    parser.add_argument("--beside", nargs="*", default=(), help="files whose passages are searched for --short as well")
     parser.add_argument("--short", nargs="*", default=(), help="single sentences with a blank, with their passages")
-    parser.add_argument("--count", type=int, default=600, help="questions in all, or blanks of each kind")
+    parser.add_argument("--count", type=int, default=900, help="questions in all, or blanks of each kind")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--weights", nargs=3, type=float, metavar=("W", "V", "E"), help="an NPM's `read_weights`")
     options = parser.parse_args()
     settings = read_json(options.folder / SETTINGS_FILE)
     if options.kind == "questions":
-        prior, judged, sentences = ask_questions(
-            options.folder, options.files, options.beside, options.count, options.seed
-        )
-        settings["prior"] = prior
-        marked = np.array([features(best.probability, 0.0) for best, _ in sentences])
-        fitted = fit(marked, np.array([right for _, right in sentences]))
-        settings["sentence_calibration"] = [round(each, 4) for each in fitted[:2]]
-        print(f"{sum(right for _, right in sentences)} of {len(sentences)} first sentences right")
+        with tempfile.TemporaryDirectory() as place:
+            asked = asked_over_their_passages(options.files, options.count, Path(place), options.seed)
+            found = calibrate(Reader.from_pretrained(options.folder), asked, options.seed)
+        settings |= {name: value for name, value in found.config.to_dict().items() if name in settings or value}
+        print(f"{found.right} of {found.questions} right; {found.answered} answered, {found.right_answered} right")
     else:
         among = [tuple(options.weights)] if options.weights else WEIGHTS
         weights, judged = fill_blanks(
             options.folder, options.files, options.short, options.beside, options.count, options.seed, among
         )
-        settings["read_weights"] = list(weights)
-    right = [each for _, each in judged]
-    found = fit(np.array([features(best.probability, best.log_score) for best, _ in judged]), np.array(right))
-    chances = [calibrated([best], found, 0.0)[0].probability for best, _ in judged]
-    settings["calibration"] = [round(each, 4) for each in found]
-    least = round(threshold(chances, right, PRECISION), 3)
-    lowest = min(floor(1000 * not_found_threshold(chances, right, NOT_FOUND)) / 1000, least)
-    settings["defaults"] = settings.get("defaults", {}) | {"min_probability": least, "not_found_below": lowest}
+        rows, right = zip(*judged, strict=True)
+        fitted = asdict(fit_thresholds(rows, right))
+        settings |= {"read_weights": list(weights), "calibration": fitted.pop("calibration")}
+        settings["defaults"] = settings.get("defaults", {}) | fitted
     atomic_write_json(options.folder / SETTINGS_FILE, settings)
     print(json.dumps({name: settings[name] for name in ("calibration", "defaults")}))
-    print(f"{sum(right)} of {len(right)} right; {sum(p >= least for p in chances)} answered")
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
             return kind.from_dict(value)
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-    given, value = value, tuple(value) if isinstance(value, list) else value
+    given, value = value, _as_tuples(value)
     if _test(kind)(value):
         return value
     such = next((mark.value for mark in marks(kind) if isinstance(mark, Such)), default)
@@ -115,6 +115,10 @@ def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
     else:
         remedy = "" if such is None or isinstance(such, (bool, tuple)) else f"; try {name}={such!r}"
     raise InputError(f"{name} is {brief(given)}; it must be {words}{remedy}")
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def described(record: type[_Record]) -> type[_Record]:
@@ -202,7 +206,8 @@ def _words(value: Any, kind: Any, none: str) -> str:
         return f"a list of {len(inner)} numbers"
     if origin in (tuple, Collection):
         item = get_args(inner[0])[0] if get_origin(inner[0]) is Annotated else inner[0]
-        return {int: "a list of whole numbers", float: "a list of numbers"}.get(item, "a list of texts")
+        others = "lists of two numbers" if get_origin(item) is tuple else "texts"
+        return "a list of " + {int: "whole numbers", float: "numbers"}.get(item, others)
     if kind is float and isinstance(value, float):
         return "a finite number"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(kind, "an object {}")

@@ -8,11 +8,11 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from quoth.answers.calibration import fit, not_found_threshold, threshold
-from quoth.answers.evidence import calibrated, features
-from quoth.answers.options import NPMDefaults
+from quoth.answers.calibration import SHARES, fit, not_found_threshold, threshold, thresholds
+from quoth.answers.evidence import calibrated, features, log_odds
+from quoth.answers.options import NPMDefaults, answered_from
 from quoth.errors import InputError
-from quoth.reader.config import ReaderDefaults
+from quoth.reader.config import ReaderAskOptions, ReaderDefaults
 from quoth.records import Evidence, Prediction
 from quoth_eval.statistics import abstention, interval
 from quoth_eval.tasks.reading import token_f1
@@ -24,26 +24,39 @@ def prediction(probability: float, score: float) -> Prediction:
 
 
 def test_a_calibrated_probability_by_hand() -> None:
-    [found] = calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), 0.9)
+    [found] = calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), "", 1, 0.9)
     expected = 1 / (1 + math.exp(-(-1.0 + 0.5 * math.log(4) + 0.25 * 3.0)))
     assert found.probability == pytest.approx(expected)
     assert (found.status, found.abstained) == ("unsure", True)
     assert sum(place.score for place in found.evidence) == pytest.approx(expected)
-    assert not calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), expected - 1e-9)[0].abstained
+    assert not calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), "", 1, expected - 1e-9)[0].abstained
+
+
+def test_features_by_hand() -> None:
+    place = Evidence("d", "Kenya", 0, 0, 1, "The capital is Nairobi; it lies high.", 0.5)
+    best, second = (Prediction("a", score, share, (place,)) for share, score in ((0.6, 2.0), (0.2, 0.5)))
+    found = features([best, second], "What is the capital city of Kenya?")
+    # capital and Kenya (in the title) of capital, city and Kenya: the other words name nothing.
+    assert found[0] == pytest.approx((1.0, math.log(1.5), 2.0, math.log(3), 2 / 3))
+    assert found[1] == pytest.approx((1.0, math.log(0.25), 0.5, -math.log(3), 2 / 3))
+    [alone] = features([best], "")
+    assert alone == pytest.approx((1.0, math.log(1.5), 2.0, math.log(0.6e6), 0.0))
+
+
+def test_the_chance_of_the_first_does_not_depend_on_how_many_are_shown() -> None:
+    found, weights = [prediction(0.6, 2.0), prediction(0.3, 1.0), prediction(0.1, 0.0)], (0.0, 0.0, 0.0, 1.0)
+    for shown in (1, 2, 3):
+        given = calibrated(found, weights, "", shown, 0.5)
+        assert len(given) == shown
+        assert given[0].probability == pytest.approx(1 / (1 + 0.5))  # its lead: log 2
 
 
 def test_without_weights_the_share_is_told() -> None:
     given = prediction(0.3, -2.0)
-    assert calibrated([given], None, 0.0) == [given]
-    [sure] = calibrated(
-        [
-            prediction(1.0, 800.0),
-        ],
-        (0.0, 1.0, 1.0),
-        0.5,
-    )
+    assert calibrated([given], None, "", 1, 0.0) == [given]
+    [sure] = calibrated([prediction(1.0, 800.0)], (0.0, 1.0, 1.0), "", 1, 0.5)
     assert sure.probability == pytest.approx(1.0)
-    assert calibrated([prediction(0.0, -900.0)], (0.0, 1.0, 1.0), 0.5)[0].abstained
+    assert calibrated([prediction(0.0, -900.0)], (0.0, 1.0, 1.0), "", 1, 0.5)[0].abstained
 
 
 @pytest.mark.parametrize(
@@ -63,9 +76,9 @@ def test_without_weights_the_share_is_told() -> None:
 def test_three_states_by_hand(
     chances: tuple[float, float], answered_from: float, not_found_below: float, expected: str
 ) -> None:
-    found = calibrated([prediction(each, 0.0) for each in chances], None, answered_from, not_found_below)
+    found = calibrated([prediction(each, 0.0) for each in chances], None, "", 2, answered_from, not_found_below)
     assert [each.status for each in found] == expected.split()
-    assert calibrated([], None, answered_from, not_found_below) == []
+    assert calibrated([], None, "", 2, answered_from, not_found_below) == []
 
 
 @pytest.mark.parametrize("kind", [ReaderDefaults, NPMDefaults])
@@ -87,7 +100,16 @@ def test_fitted_weights_are_those_that_made_the_data() -> None:
     weights = np.array(fit(x_N3, right_N))
     p_N = 1 / (1 + np.exp(-(x_N3 @ weights)))
     assert np.abs(x_N3.T @ (p_N - right_N)).max() < 0.01
-    assert fit(np.array([features(0.9, 1.0)] * 5), np.ones(5, bool))[0] > 1
+    assert fit(np.array([(1.0, log_odds(0.9), 1.0)] * 5), np.ones(5, bool))[0] > 1
+
+
+def test_no_feature_counts_against_an_answer() -> None:
+    rng = np.random.default_rng(1)
+    x_N3 = np.stack([np.ones(5000), rng.normal(size=5000), rng.normal(size=5000)], axis=1)
+    right_N = rng.random(5000) < 1 / (1 + np.exp(-(x_N3 @ np.array([-0.5, 1.0, -0.8]))))
+    bias, first, second = fit(x_N3, right_N)
+    assert (bias < 0, first > 0, second) == (True, True, 0.0)
+    assert (bias, first) == pytest.approx(fit(x_N3[:, :2], right_N))
 
 
 def test_thresholds_by_hand() -> None:
@@ -99,6 +121,30 @@ def test_thresholds_by_hand() -> None:
     # What is equally likely is answered together.
     assert threshold([0.9, 0.5, 0.5], [True, True, False], 0.9) == 0.9
     assert threshold([], [], 0.8) == 1.0
+
+
+def test_thresholds_that_a_number_of_questions_can_promise() -> None:
+    chances = [(100 - n) / 100 for n in range(100)]
+    assert thresholds(chances, [True] * 100) == tuple((share, 0.01) for share in SHARES)
+    # The first 60 are right, the others wrong: 75 % of the best 80, 60 % of 100.
+    assert thresholds(chances, [True] * 60 + [False] * 40)[:4] == ((0.5, 0.01), (0.6, 0.01), (0.7, 0.16), (0.75, 0.21))
+    # 98 % of 61 are right, with one wrong; of so few answers 98 % are not promised, which would take 50: they are.
+    assert thresholds(chances, [True] * 60 + [False] * 40)[-1] == (0.98, 0.4)
+    assert thresholds(chances[:29], [True] * 29) == ()
+    assert [share for share, _ in thresholds(chances[:45], [True] * 45)] == [*SHARES[:-1]]  # 0.98 takes 50 answers
+
+
+def test_a_precision_chooses_its_threshold() -> None:
+    defaults = ReaderDefaults(min_probability=0.3, thresholds=((0.7, 0.25), (0.9, 0.6)))
+    for precision, expected in ((None, 0.3), (0.5, 0.25), (0.7, 0.25), (0.71, 0.6), (0.9, 0.6)):
+        assert answered_from(ReaderAskOptions(precision=precision), defaults) == expected
+    assert answered_from(ReaderAskOptions(min_probability=0.1), defaults) == 0.1
+    with pytest.raises(InputError, match=r"precision is 0.95; the model can promise at most 0.9, by the questions"):
+        answered_from(ReaderAskOptions(precision=0.95), defaults)
+    with pytest.raises(InputError, match=r"precision is 0.5; the model promises none"):
+        answered_from(ReaderAskOptions(precision=0.5), ReaderDefaults())
+    with pytest.raises(InputError, match=r"precision is 0.5 and min_probability 0.1; give only one"):
+        answered_from(ReaderAskOptions(precision=0.5, min_probability=0.1), defaults)
 
 
 def test_the_threshold_of_what_is_not_found_by_hand() -> None:

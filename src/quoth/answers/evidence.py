@@ -24,8 +24,9 @@ from quoth.answers.ranking import Best, Occurrences, Places, Scored, best_phrase
 from quoth.arrays import Doubles, Rows
 from quoth.index.key_table import passage_of
 from quoth.records import Evidence, Passage, Prediction, Status
-from quoth.text.boundaries import surface_group
+from quoth.text.boundaries import STOP_WORDS, surface_group
 from quoth.text.passages import crosses_sentence, is_balanced
+from quoth.text.terms import analyse
 from quoth.timing import step
 
 if TYPE_CHECKING:
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     from quoth.corpus.bm25 import Ranking
     from quoth.corpus.corpus import Corpus
 
-Weights = tuple[float, float, float]
-"""Of 1, of the log odds of an answer's share, and of its score."""
+Weights = tuple[float, ...]
+"""Of the first of an answer's `features`."""
+RIVALS = 2
+"""How many answers must be known, so that the best one's lead is."""
 _LEAST = 1e-6
 
 
@@ -297,29 +300,56 @@ def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M
     return Proposal(quoted(best, Quotes(evidence(1), len(places))), evidence)
 
 
-def features(share: float, score: float) -> tuple[float, float, float]:
-    """1, the log odds of the share that an answer has among all, and its score."""
+def features(found: Sequence[Prediction], question: str) -> list[tuple[float, ...]]:
+    """What the chance that an answer is right goes by, for each answer to a question (two at least, if there are two):
+
+    1; the log odds of its share among all; its score; its lead, the log of its share over that of its best rival; and
+    how much of the question is in the passage of its best place or in its title, as a share of the words that name
+    something.
+    """
+    rows = []
+    for n, each in enumerate(found):
+        rival = max((other.probability for m, other in enumerate(found) if m != n), default=0.0)
+        lead = math.log(max(each.probability, _LEAST) / max(rival, _LEAST))
+        rows.append((1.0, log_odds(each.probability), each.log_score, lead, _shared(question, each.evidence[0])))
+    return rows
+
+
+def log_odds(share: float) -> float:
+    """log(p / (1 - p)), of a share between one in a million and all but that."""
     share = min(max(share, _LEAST), 1 - _LEAST)
-    return 1.0, math.log(share) - math.log1p(-share), score
+    return math.log(share) - math.log1p(-share)
 
 
-def chance(weights: Weights | None, share: float, score: float) -> float:
-    """The logistic function of `weights` · `features`; without weights the share."""
-    if weights is None:
-        return share
-    logit = sum(w * x for w, x in zip(weights, features(share, score), strict=True))
+def _shared(question: str, place: Evidence) -> float:
+    named = {term for term in analyse(question) if term not in STOP_WORDS}
+    return len(named.intersection(analyse(f"{place.title} {place.context}"))) / max(len(named), 1)
+
+
+def chance(weights: Weights, features: Sequence[float]) -> float:
+    """The logistic function of the first features, as many as have a weight, times their weights."""
+    logit = sum(w * x for w, x in zip(weights, features, strict=False))
     return 1 / (1 + math.exp(-min(max(logit, -50.0), 50.0)))
 
 
 def calibrated(
-    predictions: Iterable[Prediction], weights: Weights | None, min_probability: float, not_found_below: float = 0.0
+    found: Sequence[Prediction],
+    weights: Weights | None,
+    question: str,
+    top_k: int,
+    min_probability: float,
+    not_found_below: float = 0.0,
 ) -> list[Prediction]:
-    """The predictions with the chance of being right as their probability, and with their status.
+    """The `top_k` first of what was found (more, so that a rival of the best is known), with the chance of being right
+    as their probability (without weights: the share) and with their status.
 
     Shares of places are scaled alike. From `min_probability` on a prediction is answered. The others are unsure; or not
     found, if even the best chance is below both thresholds.
     """
-    found = [each.with_probability(chance(weights, each.probability, each.log_score)) for each in predictions]
+    if weights is not None:
+        chances = [chance(weights, row) for row in features(found, question)]
+        found = [each.with_probability(of) for each, of in zip(found, chances, strict=True)]
+    found = found[:top_k]
     best = max((each.probability for each in found), default=0.0)
     below: Status = "not_found" if best < min(not_found_below, min_probability) else "unsure"
     return [replace(each, status="answered" if each.probability >= min_probability else below) for each in found]

@@ -11,9 +11,12 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from quoth.config import Config
+from quoth.errors import InputError
 from quoth.fields import MOST, Count, Has, Number, Share, ShareBelow1, Such, check_fields, described, fields_of
 
 Combine = Literal["sum", "joint", "softmax_sum"]
+Thresholds = tuple[tuple[float, float], ...]
+"""Shares of right answers, ascending, and the `min_probability` by which each was reached."""
 
 
 @described
@@ -34,6 +37,7 @@ class NPMDefaults(Config):
     not_found_below: Annotated[
         Share, "Chance of being right that the best answer must have, or else the passages do not say."
     ] = 0.0
+    thresholds: Annotated[Thresholds, "As in `ReaderDefaults`."] = ()
 
 
 TopK = Annotated[Count, Le(MOST)]
@@ -100,6 +104,12 @@ class FillOptions:
         "If a reader gives an answer a smaller chance of being right, its `status` is unsure; or not_found (the "
         "passages that were read do not say), if even the best one is below the model's `not_found_below`.",
     ] = None
+    precision: Annotated[
+        ShareBelow1 | None,
+        Such(0.9),
+        "Instead of `min_probability`: the share of the answers given that is to be right, by the questions that the "
+        "model was fitted on.",
+    ] = None
     distinct: Annotated[bool, "Of phrases that overlap in their best place, list only the best."] = True
     max_evidence: Annotated[
         TopK, "Number of places quoted per answer, those with the largest shares; the others still count."
@@ -115,6 +125,7 @@ class FillOptions:
         If a reader reads more passages than the model searches by default, all of these are searched.
         """
         own = {name: getattr(self, name) for name in fields_of(FillOptions)}
+        own |= {"min_probability": answered_from(self, defaults)}
         own |= {name: getattr(defaults, name) for name in OPEN if own[name] is None}
         if self.passages == "default":
             own["passages"] = None if defaults.passages is None else max(defaults.passages, own["read"])
@@ -123,12 +134,32 @@ class FillOptions:
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of `fill`, without those left to the model."""
         values = {name: getattr(self, name) for name in fields_of(FillOptions)}
-        left = {name for name in OPEN if values[name] is None} | ({"passages"} if self.passages == "default" else set())
+        left = {name for name in (*OPEN, "precision") if values[name] is None}
+        left |= {"passages"} if self.passages == "default" else set()
         return {name: value for name, value in values.items() if name not in left}
 
 
 OPEN = ("combine", "hybrid", "read", "min_probability")
 """Options whose default, None, is the model's."""
+
+
+def answered_from(options: Any, defaults: Any) -> float:
+    """The probability from which a prediction is an answer: the caller's, that of the caller's `precision`, or the
+    model's own. Raises InputError if both are given, or the model cannot promise that precision."""
+    least, wanted = options.min_probability, options.precision
+    if wanted is None:
+        return float(defaults.min_probability if least is None else least)
+    if least is not None:
+        raise InputError(f"precision is {wanted} and min_probability {least}; give only one of them")
+    for share, threshold in defaults.thresholds:
+        if share >= wanted:
+            return threshold
+    most = max((share for share, _ in defaults.thresholds), default=None)
+    can = "promises none" if most is None else f"can promise at most {most}"
+    raise InputError(
+        f"precision is {wanted}; the model {can}, by the questions that it was fitted on: fit it on more of yours with "
+        "`quoth calibrate`, or give min_probability"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from math import exp
 
 import numpy as np
 
-from quoth.answers.evidence import Source, Spans, chance, odds_of, quote
+from quoth.answers.evidence import Source, Spans, Weights, chance, log_odds, odds_of, quote
 from quoth.records import Sentence
 from quoth.text.boundaries import breaks_phrase, surface_group
 from quoth.text.passages import Ranges, sentences
@@ -27,7 +27,7 @@ _MARKER = re.compile(r"[-*•–][^\S\n]+")
 
 
 def answer_sentences(
-    read: Sequence[Source], spans: Sequence[Spans], prior: float, weights: tuple[float, float] | None, most: int = 3
+    read: Sequence[Source], spans: Sequence[Spans], prior: float, weights: Weights | None, most: int = 3
 ) -> list[Sentence]:
     """The `most` sentences, list items or rows of highest log Σ exp over the odds of the spans inside, best first.
 
@@ -35,7 +35,6 @@ def answer_sentences(
     function of `weights` · (1, the log odds of the share of all odds); without weights it is the share. Of equal texts
     the best is listed.
     """
-    fitted = None if weights is None else (*weights, 0.0)
     places, score_C, total = odds_of(read, spans, prior)
     ranges = [lines_and_sentences(source.passage.text) for source in read]
     inside: dict[tuple[int, int], list[int]] = {}
@@ -49,7 +48,8 @@ def answer_sentences(
         (n, at), passage = key, read[key[0]].passage
         start, end = ranges[n][at]
         text = " ".join(passage.text[start:end].split())
-        probability = chance(fitted, exp(mass[key] - total), 0.0)
+        share = exp(mass[key] - total)
+        probability = share if weights is None else chance(weights, (1.0, log_odds(share)))
         place = quote(passage, read[n].corpus, passage.start + start, passage.start + end, probability)
         _, *best = places[max(inside[key], key=lambda c: score_C[c])]
         answer = " ".join(passage.text[slice(*best)].split())

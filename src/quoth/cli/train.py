@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import quiet_libraries, system
-from quoth.cli.options import Base, SkipBad, pairs, repeated
-from quoth.cli.output import LeftOut, note, progress_bar
+from quoth.cli.models import load_reader, open_corpus, quiet_libraries, system
+from quoth.cli.options import Base, CorpusDir, Model, Setup, SkipBad, pairs, repeated
+from quoth.cli.output import LeftOut, counting, note, progress_bar
+from quoth.cli.records import takes_setup
 from quoth.errors import InputError, nearest
 from quoth.training.recipes import RECIPES, run_recipe
 
@@ -101,6 +102,47 @@ def train(
     left_out.report()
     if os.environ.get("RANK", "0") == "0":
         note(f"the model is in {output}")
+
+
+@app.command(rich_help_panel="Train and measure")
+@takes_setup
+def calibrate(
+    directory: CorpusDir,
+    questions: Annotated[
+        list[Path], typer.Argument(metavar="QUESTIONS...", help="Files of questions about it, with their answers.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the model.")],
+    model: Model = "quoth-reader",
+    skip_bad: SkipBad = False,
+    *,
+    setup: Setup,
+) -> None:
+    """Fit a reader's probabilities and thresholds to your own corpus and questions.
+
+    Every question is asked, a fifth of them without the passages that answer them. Then the chance of being right, the
+    thresholds of "unsure" and "not found", and those of --precision are chosen by which answers were right. The
+    weights stay as they are. A few hundred questions are good, and 30 are needed. Use none that you measure with.
+
+    \b
+    Example:
+      quoth calibrate notes.quoth questions.jsonl -o my-reader
+      quoth ask notes.quoth --model my-reader --precision 0.9 "Who is ill?"
+    """
+    from quoth.datasets.questions import read_questions
+    from quoth.reader.calibration import calibrate as fit
+    from quoth.reader.weights import save_settings
+
+    corpus, left_out = open_corpus(directory), LeftOut()
+    asked = read_questions(*questions, skip_bad=skip_bad, on_bad=left_out)
+    reader = load_reader(model, [corpus], setup)
+    with counting("asking", "questions") as progress:
+        found = fit(reader, [(corpus, asked)], progress=lambda count: progress(count, len(asked)))
+    save_settings(model, output, found.config)
+    left_out.report()
+    note(
+        f"{found.right} of {found.questions} first answers are right; from {found.config.defaults.min_probability} on "
+        f"{found.answered} are given, {found.right_answered} of them right; the model is in {output}"
+    )
 
 
 def _check_recipe(recipe: str, corpus: bool, skip_bad: bool) -> None:

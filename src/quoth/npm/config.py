@@ -65,7 +65,7 @@ class NPMConfig(TokenConfig):
         " and of what repeats the sentence of the blank.",
     ] = (1.0, 1.0, 0.0)
     calibration: Annotated[
-        tuple[float, float, float] | None, "Weights that turn what both decide into a chance of being right."
+        tuple[float, ...] | None, "As a reader's: the weights of what both decide, for its chance of being right."
     ] = None
     defaults: NPMDefaults = field(default_factory=NPMDefaults)
 

@@ -62,6 +62,7 @@ class NPM(BlankFiller):
         hybrid: float | None = None,
         read: int | None = None,
         min_probability: float | None = None,
+        precision: float | None = None,
         distinct: bool = True,
         max_evidence: int = 10,
         searched: Sequence[str] = (),
@@ -86,6 +87,7 @@ class NPM(BlankFiller):
         hybrid: float | None = None,
         read: int | None = None,
         min_probability: float | None = None,
+        precision: float | None = None,
         distinct: bool = True,
         max_evidence: int = 10,
         searched: Sequence[str] = (),
@@ -127,6 +129,8 @@ class NPM(BlankFiller):
             min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
                 unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
                 `not_found_below`. Default: the model's.
+            precision (float | None): Instead of `min_probability`: the share of the answers given that is to be right,
+                by the questions that the model was fitted on. Default: None.
             distinct (bool): Of phrases that overlap in their best place, list only the best. Default: True.
             max_evidence (int): Number of places quoted per answer, those with the largest shares; the others still
                 count. Default: 10.
@@ -190,6 +194,7 @@ class NPM(BlankFiller):
         hybrid: float | None = None,
         read: int = 0,
         min_probability: float | None = None,
+        precision: float | None = None,
         distinct: bool = True,
         max_evidence: int = 10,
         template: str | None = None,
@@ -214,6 +219,7 @@ class NPM(BlankFiller):
         hybrid: float | None = None,
         read: int = 0,
         min_probability: float | None = None,
+        precision: float | None = None,
         distinct: bool = True,
         max_evidence: int = 10,
         template: str | None = None,
@@ -244,6 +250,8 @@ class NPM(BlankFiller):
             min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
                 unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
                 `not_found_below`. Default: the model's.
+            precision (float | None): Instead of `min_probability`: the share of the answers given that is to be right,
+                by the questions that the model was fitted on. Default: None.
             distinct (bool): As in `fill`. Default: True.
             max_evidence (int): As in `fill`. Default: 10.
             template (str | None): The text made of `{question}`, with one blank. Default: the model's (quoth-mini:

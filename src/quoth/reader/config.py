@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
-from quoth.answers.options import TopK
+from quoth.answers.options import Thresholds, TopK
 from quoth.config import Config, ModelConfig
 from quoth.errors import InputError
-from quoth.fields import Count, NotNegative, Number, Positive, Share, Such, check_fields, described
+from quoth.fields import Count, NotNegative, Number, Positive, Share, ShareBelow1, Such, check_fields, described
 from quoth.training.settings import LoopConfig, Recipe
 
 
@@ -25,6 +25,9 @@ class ReaderDefaults(Config):
     not_found_below: Annotated[
         Share, "Chance of being right that the best answer must have, or else the passages do not say."
     ] = 0.0
+    thresholds: Annotated[
+        Thresholds, "Shares of right answers, ascending, and the `min_probability` by which each was reached."
+    ] = ()
 
 
 @described
@@ -50,6 +53,7 @@ class ReaderAskOptions(ReaderFillOptions):
         'An answer with a smaller chance of being right is "unsure" (`status`), or "not_found" if even the best one is '
         "below the model's `not_found_below`.",
     ] = None
+    precision: Annotated[ShareBelow1 | None, Such(0.9), "As in `FillOptions`."] = None
 
 
 @described
@@ -78,8 +82,9 @@ class ReaderConfig(ModelConfig):
         "answers.",
     ] = 0.0
     calibration: Annotated[
-        tuple[float, float, float] | None,
-        "Weights that turn an answer's share and score into its chance of being right; None: the share is reported.",
+        tuple[float, ...] | None,
+        "Weights of an answer's features (1, the log odds of its share, its score, its lead, the words it shares) that "
+        "give its chance of being right; those left out are 0. None: the share is reported.",
     ] = None
     sentence_calibration: Annotated[
         tuple[float, float] | None, "As `calibration`, of a sentence's share: the chance that it answers a question."

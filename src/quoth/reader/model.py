@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
-from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sources_of
+from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, predict_spans, sources_of
+from quoth.answers.options import answered_from
 from quoth.answers.sentences import answer_sentences
 from quoth.corpus.bm25 import best_places, bm25
 from quoth.fields import Count, checked
@@ -60,6 +61,7 @@ class Reader(Model):
         top_k: int = 5,
         passages: int | None = None,
         min_probability: float | None = None,
+        precision: float | None = None,
         exclude: Exclude = (),
     ) -> Predictions: ...
     @overload
@@ -70,6 +72,7 @@ class Reader(Model):
         top_k: int = 5,
         passages: int | None = None,
         min_probability: float | None = None,
+        precision: float | None = None,
         exclude: Exclude = (),
     ) -> list[Predictions]: ...
     @takes(ReaderAskOptions)
@@ -82,6 +85,8 @@ class Reader(Model):
             passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
             min_probability (float | None): An answer with a smaller chance of being right is "unsure" (`status`), or
                 "not_found" if even the best one is below the model's `not_found_below`. Default: the model's.
+            precision (float | None): Instead of `min_probability`: the share of the answers given that is to be right,
+                by the questions that the model was fitted on. Default: None.
             exclude (Collection[int]): Passage rows that are never read, in any corpus: one collection, or one for each
                 question. Default: ().
 
@@ -104,20 +109,22 @@ class Reader(Model):
             ('Georges Bizet', 'Carmen')
         """
         check_questions(question)
-        config, least = self.config, options.min_probability
-        least = config.defaults.min_probability if least is None else least
+        config, least = self.config, answered_from(options, self.config.defaults)
         asked, weights, prior = [text.strip() for text in question], config.sentence_calibration, config.prior
+        most = max(options.top_k, RIVALS)
         return [
             Predictions(
                 calibrated(
-                    predict_spans(*found, options.top_k, prior=prior),
+                    predict_spans(*found, most, prior=prior),
                     config.calibration,
+                    text,
+                    options.top_k,
                     least,
                     config.defaults.not_found_below,
                 ),
                 answer_sentences(*found, prior, weights),
             )
-            for found in self.read(asked, question, options.passages, exclude)
+            for text, found in zip(asked, self.read(asked, question, options.passages, exclude), strict=True)
         ]
 
     @overload

@@ -88,6 +88,17 @@ def save_reader(
     atomic_write_json(folder / SETTINGS_FILE, settings)
 
 
+def save_settings(name: str, folder: Path, settings: ReaderConfig) -> None:
+    """Write a copy of a reader that has other settings. Raises InputError if the folder has something in it."""
+    source = locate(name, ReaderConfig)
+    if source.folder is None:
+        raise InputError(f"{name} has no weights of its own; name a reader that was trained")
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty; name a new folder")
+    shutil.copytree(source.folder, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoint-*", "*.md"))
+    atomic_write_json(folder / SETTINGS_FILE, settings.to_dict())
+
+
 def _save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> None:
     """Write an encoder's folder: its weights, matrices rounded; configuration and tokenizer are those of `base`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from annotated_types import Ge
 
 from quoth.config import Config, ModelConfig
 from quoth.errors import InputError
-from quoth.fields import Count, Number, Positive, Share, Such, described
+from quoth.fields import Count, Number, Positive, Share, ShareBelow1, Such, described
 from quoth.reader.config import ReaderFillOptions
 from quoth.training.settings import LoopConfig, MeasuredConfig, Recipe
 
@@ -57,6 +57,7 @@ class REALMAskOptions(REALMFillOptions):
         "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum.",
     ] = None
     min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
+    precision: Annotated[ShareBelow1 | None, Such(0.9), "As in `Reader.ask`, for a calibrated probability."] = None
 
     def resolved(self, defaults: REALMDefaults) -> "REALMAskOptions":
         """These options with the model's defaults in place of those that were left open. Raises InputError for what
@@ -67,10 +68,9 @@ class REALMAskOptions(REALMFillOptions):
             raise InputError(
                 "mode is 'hybrid' and combine 'marginal'; the marginal needs the towers' p(z|x): use mode='dense'"
             )
-        if self.min_probability is not None and combine == "marginal":
-            raise InputError(
-                "min_probability is given and combine is 'marginal', which is not calibrated; leave one out"
-            )
+        for name in ("min_probability", "precision") if combine == "marginal" else ():
+            if getattr(self, name) is not None:
+                raise InputError(f"{name} is given and combine is 'marginal', which is not calibrated; leave one out")
         return replace(self, combine=combine, mode=mode)
 
 

@@ -75,6 +75,7 @@ class REALM(CorpusModel):
         null_document: bool = False,
         mode: Literal["dense", "hybrid"] | None = None,
         min_probability: float | None = None,
+        precision: float | None = None,
         exclude: Exclude = (),
     ) -> Predictions: ...
     @overload
@@ -88,6 +89,7 @@ class REALM(CorpusModel):
         null_document: bool = False,
         mode: Literal["dense", "hybrid"] | None = None,
         min_probability: float | None = None,
+        precision: float | None = None,
         exclude: Exclude = (),
     ) -> list[Predictions]: ...
     @takes(REALMAskOptions)
@@ -108,6 +110,7 @@ class REALM(CorpusModel):
             null_document (bool): Whether z in eq. 1 may be the null document too, an empty passage, in which there is
                 no answer; only with "marginal". Default: False, as in the paper's fine-tuning.
             min_probability (float | None): As in `Reader.ask`, for a calibrated probability. Default: the reader's.
+            precision (float | None): As in `Reader.ask`, for a calibrated probability. Default: None.
             exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
                 each question. Default: ().
 
@@ -132,7 +135,7 @@ class REALM(CorpusModel):
         """
         check_questions(question)
         own = options.resolved(self.config.defaults)
-        by_eq_1, least = own.combine == "marginal", self.reader.check(str(own.mode), own.min_probability)
+        by_eq_1, least = own.combine == "marginal", self.reader.check(own)
         null_D = self._null_if(own.null_document, by_eq_1)
         texts = [text.strip() for text in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import (
+    RIVALS,
     AnswerSpan,
     Source,
     Spans,
@@ -31,13 +32,14 @@ from quoth.answers.evidence import (
     predict_spans,
     span_proposals,
 )
+from quoth.answers.options import answered_from
 from quoth.corpus.bm25 import Ranking
 from quoth.encoders.transformer import Transformer, pair_batch, run_batched
 from quoth.errors import InputError
 from quoth.fields import checked
 from quoth.hub import ModelSource
 from quoth.reader.network import Reading, SpanReader, legal_spans
-from quoth.realm.config import REALMConfig
+from quoth.realm.config import REALMAskOptions, REALMConfig
 from quoth.realm.network import ReaderModel, readings
 from quoth.realm.towers import like_encoder, opened
 from quoth.records import Likelihood, PassageShare, Prediction
@@ -87,13 +89,14 @@ class OwnReader:
         model = opened(ReaderModel, encoder, source.config, source.heads, "reader")
         return cls(like_encoder(model), tokenizer, source.name)
 
-    def check(self, mode: str, min_probability: float | None) -> float:
+    def check(self, options: REALMAskOptions) -> float:
         """The probability that an answer must reach. Raises InputError: the spans' scores are no odds, which BM25's
         could be added to, and which could be calibrated."""
-        if mode == "hybrid":
+        if options.mode == "hybrid":
             raise InputError(f"mode is 'hybrid', but {self.name} has a reader of its own; use mode='dense'")
-        if min_probability is not None:
-            raise InputError(f"min_probability is given, but the reader of {self.name} is not calibrated; leave it out")
+        for name in ("min_probability", "precision"):
+            if getattr(options, name) is not None:
+                raise InputError(f"{name} is given, but the reader of {self.name} is not calibrated; leave it out")
         return 0.0
 
     def combined(self, combine: str | None, default: str) -> str:
@@ -193,9 +196,9 @@ class GivenReader:
     def __init__(self, reader: SpanReader, name: str = "") -> None:
         self.reader, self.name = reader, name
 
-    def check(self, mode: str, min_probability: float | None) -> float:
+    def check(self, options: REALMAskOptions) -> float:
         """The probability that an answer must reach, by default the reader's."""
-        return self.reader.config.defaults.min_probability if min_probability is None else min_probability
+        return answered_from(options, self.reader.config.defaults)
 
     def combined(self, combine: str | None, default: str) -> str:
         """How the fillings of a blank are combined. Raises InputError."""
@@ -204,10 +207,12 @@ class GivenReader:
     def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
         """The best spans; with one softmax their probability is calibrated."""
         config = self.reader.config
-        found = self._spans(query, sources, how, config.prior if how.hybrid else 0.0)
         if how.marginal:
-            return found
-        return calibrated(found, config.calibration, how.least, config.defaults.not_found_below)
+            return self._spans(query, sources, how)
+        more = replace(how, top_k=max(how.top_k, RIVALS))
+        found = self._spans(query, sources, more, config.prior if how.hybrid else 0.0)
+        lowest = config.defaults.not_found_below
+        return calibrated(found, config.calibration, query.text, how.top_k, how.least, lowest)
 
     def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
         """The best spans for a blank; calibration is of questions only."""

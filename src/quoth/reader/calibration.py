@@ -1,0 +1,115 @@
+"""What makes a reader's probabilities mean something, fitted on questions with known answers.
+
+Knows: how questions are asked for this, a part of them without their evidence, and which settings follow. Does not
+know: how weights and thresholds are found (`answers/calibration`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from quoth.answers.calibration import LEAST_ANSWERS
+from quoth.answers.calibration import calibrate as fit_thresholds
+from quoth.answers.evidence import RIVALS, chance, features, log_odds, predict_spans
+from quoth.answers.sentences import answer_sentences
+from quoth.corpus.corpus import Corpus
+from quoth.datasets.judging import exact_match, has_answer
+from quoth.datasets.questions import QAExample
+from quoth.errors import InputError
+from quoth.reader.config import ReaderConfig
+from quoth.reader.model import Reader
+
+UNANSWERABLE = 0.2
+"""The share of the questions that are asked without the passages that answer them."""
+SEARCHED = 100
+PRIORS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
+Setting = TypeVar("Setting")
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A reader's settings, fitted; and of how many questions the first answer was right; how many of these answers are
+    given by default, and how many of those are right."""
+
+    config: ReaderConfig
+    questions: int
+    right: int
+    answered: int
+    right_answered: int
+
+
+def calibrate(
+    reader: Reader,
+    asked: Sequence[tuple[Corpus, Sequence[QAExample]]],
+    seed: int = 7,
+    progress: Callable[[int], None] = lambda count: None,
+) -> Calibrated:
+    """Fit `prior`, `calibration`, `sentence_calibration` and the thresholds of a reader on questions, those about a
+    corpus asked over it.
+
+    `progress` receives the number of questions asked so far. Raises InputError if there are too few questions, and as
+    `Reader.ask` does.
+    """
+    if (number := sum(len(questions) for _, questions in asked)) < LEAST_ANSWERS:
+        raise InputError(f"{number} questions; give at least {LEAST_ANSWERS}; a few hundred are good")
+    rng, read, count = random.Random(seed), [], 0
+    for corpus, questions in asked:
+        own = Reader(reader.reader, [corpus])
+        hidden = [_evidence(corpus, each) if rng.random() < UNANSWERABLE else set() for each in questions]
+        texts = [each.text for each in questions]
+        for question, gone, found in zip(questions, hidden, own.read(texts, texts, exclude=hidden), strict=True):
+            read.append((question, bool(gone), found))
+            progress(count := count + 1)
+    first = {
+        prior: [
+            (features(best, question.text)[0], not gone and exact_match(best[0].text, question))
+            for question, gone, found in read
+            if (best := predict_spans(*found, RIVALS, prior=prior))
+        ]
+        for prior in PRIORS
+    }
+    prior = simplest({prior: [right for _, right in judged] for prior, judged in first.items()})
+    sentences = [
+        ((1.0, log_odds(best.probability)), not gone and has_answer(best.text, question))
+        for question, gone, found in read
+        for best in answer_sentences(*found, prior, None, 1)
+    ]
+    rows, right = zip(*first[prior], strict=True)
+    fitted = fit_thresholds(rows, right)
+    config = replace(
+        reader.config,
+        prior=prior,
+        calibration=fitted.calibration,
+        sentence_calibration=fit_thresholds(*zip(*sentences, strict=True)).calibration,
+        defaults=replace(
+            reader.config.defaults,
+            min_probability=fitted.min_probability,
+            not_found_below=fitted.not_found_below,
+            thresholds=fitted.thresholds,
+        ),
+    )
+    given = [yes for row, yes in first[prior] if chance(fitted.calibration, row) >= fitted.min_probability]
+    return Calibrated(config, len(read), sum(right), len(given), sum(given))
+
+
+def simplest(right: Mapping[Setting, Sequence[bool]]) -> Setting:
+    """The first setting that is as good as the one with most right answers.
+
+    As good: what it has fewer right is within one standard error of the difference (the settings stand from the
+    simplest on; Hastie et al. 2009, §7.10).
+    """
+    most = max(right.values(), key=sum)
+    for setting, own in right.items():
+        changed = [better - yes for yes, better in zip(own, most, strict=True) if yes != better]
+        if sum(changed) <= len(changed) ** 0.5:
+            return setting
+    raise AssertionError("the best is as good as itself")
+
+
+def _evidence(corpus: Corpus, question: QAExample) -> set[int]:
+    """The passages that would answer a question, among those that could be read."""
+    rows = corpus.bm25(question.text, SEARCHED)[0].tolist()
+    return {row for row in rows if has_answer(corpus.passage(row).text, question)}
