@@ -93,7 +93,7 @@ _ROWS = (
         others="or a folder that `quoth train reader` wrote",
         answers=True,
         recipes="quoth.reader.config:RECIPES",
-        trained={"quoth-reader": "reader-mini"},
+        trained={"quoth-reader": "reader", "quoth-reader-small": "reader-mini"},
         settings={"quoth-reader-base": {"base": MINILM}},
         bare="quoth-reader-base",
     ),
