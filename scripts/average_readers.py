@@ -27,7 +27,8 @@ def main() -> None:
     parser.add_argument("--weight", type=float, default=0.5, help="share of AFTER in the average, from 0 to 1")
     parser.add_argument("--base", help="folder of another base than the installed one; the result is stored whole")
     options = parser.parse_args()
-    before, after = (load_reader(locate(each, ReaderConfig, options.base))[0] for each in (options.before, options.after))
+    both = (options.before, options.after)
+    before, after = (load_reader(locate(name, ReaderConfig, options.base))[0] for name in both)
     base = Path(options.base) if options.base else load_reader(locate(BASE, ReaderConfig))[0]
     theirs = trained(after)
     with torch.no_grad():
