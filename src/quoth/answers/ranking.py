@@ -8,7 +8,7 @@ Shape suffixes that differ from the project's: M places of a phrase, B buckets o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -104,6 +104,25 @@ def group_score(log_score_C: Doubles, groups: Groups) -> Doubles:
     top_G = np.maximum.reduceat(sorted_C, starts_G)
     sorted_C -= np.repeat(top_G, np.diff(groups.bounds_G1))
     return top_G + np.log(np.add.reduceat(np.exp(sorted_C), starts_G))
+
+
+def brought_together(scores: dict[int, float], groups: Groups, core_C: Sequence[Hashable]) -> dict[int, float]:
+    """The scores of texts after each, highest first, has taken those that say the same: that have the same core in some
+    passage ("about 340 million", "340 million people").
+
+    A text takes from its own mentions alone: "12 km" takes "12", but not what takes "12" elsewhere ("12 hours").
+    """
+    texts_of: dict[Hashable, set[int]] = {}
+    for g in scores:
+        for c in groups.members(g).tolist():
+            texts_of.setdefault(core_C[c], set()).add(g)
+    left, summed = set(scores), dict[int, float]()
+    for g in sorted(scores, key=lambda g: (-scores[g], groups.first_G[g])):
+        if g in left:
+            same = left & set[int]().union(*(texts_of[core_C[c]] for c in groups.members(g).tolist()))
+            summed[g] = log_sum_exp(np.array([scores[each] for each in sorted(same)]))
+            left -= same
+    return summed
 
 
 @dataclass(frozen=True, slots=True)
