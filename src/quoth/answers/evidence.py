@@ -285,9 +285,7 @@ def span_proposals(
         groups = group_equal(np.array([surface_group(" ".join(text.split())) for text in texts], np.uint64))
         scores = dict(enumerate(group_score(score_C, groups).tolist()))
         if together:
-            cores = zip(places, map(core, texts), strict=True)
-            core_C = [(n, at + start, at + end) for (n, at, _), (start, end) in cores]
-            scores = brought_together(scores, groups, core_C)
+            scores = brought_together(scores, groups, lambda c: _core(places[c], texts[c]))
         order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
     for g in order:
         with step("explain"):
@@ -295,6 +293,11 @@ def span_proposals(
             best = Best(g, score, float(np.exp(score - total)))
             proposal = _of_spans(read, [places[c] for c in member_M.tolist()], score_C[member_M], best)
         yield proposal
+
+
+def _core(place: AnswerSpan, text: str) -> AnswerSpan:
+    (n, at, _), (start, end) = place, core(text)
+    return n, at + start, at + end
 
 
 def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M: Doubles, best: Best) -> Proposal:
