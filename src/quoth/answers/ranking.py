@@ -8,7 +8,7 @@ Shape suffixes that differ from the project's: M places of a phrase, B buckets o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 TIE = 1e-6
 """Log scores closer than this are ties: similarities are float32, which cannot tell them apart."""
+SLIGHT = 7.0
+"""Log scores this far below the best, a thousandth of it, are no rivals."""
 _BUCKET_BITS = 12
 
 
@@ -104,6 +106,29 @@ def group_score(log_score_C: Doubles, groups: Groups) -> Doubles:
     top_G = np.maximum.reduceat(sorted_C, starts_G)
     sorted_C -= np.repeat(top_G, np.diff(groups.bounds_G1))
     return top_G + np.log(np.add.reduceat(np.exp(sorted_C), starts_G))
+
+
+def brought_together(scores: dict[int, float], groups: Groups, core_of: Callable[[int], Hashable]) -> dict[int, float]:
+    """The scores of texts after each, highest first, has taken those that say the same: that have the same core in some
+    passage ("about 340 million", "340 million people"). `core_of` is a candidate's core.
+
+    A text takes from its own mentions alone: "12 km" takes "12", but not what takes "12" elsewhere ("12 hours"). Scores
+    `SLIGHT` below the best are left as they are: they change nothing that anybody sees, and most scores are such.
+    """
+    order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
+    heavy = [g for g in order if scores[g] >= scores[order[0]] - SLIGHT]
+    cores = {g: {core_of(c) for c in groups.members(g).tolist()} for g in heavy}
+    texts_of: dict[Hashable, set[int]] = {}
+    for g in heavy:
+        for core in cores[g]:
+            texts_of.setdefault(core, set()).add(g)
+    summed, left = {g: scores[g] for g in order[len(heavy) :]}, set(heavy)
+    for g in heavy:
+        if g in left:
+            same = left & set[int]().union(*(texts_of[core] for core in cores[g]))
+            summed[g] = log_sum_exp(np.array([scores[h] for h in sorted(same)]))
+            left -= same
+    return summed
 
 
 @dataclass(frozen=True, slots=True)

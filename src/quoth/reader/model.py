@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, overload
 
 from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, predict_spans, sources_of
 from quoth.answers.options import answered_from
-from quoth.answers.sentences import answer_sentences
+from quoth.answers.sentences import answer_phrases, answer_sentences
 from quoth.corpus.bm25 import best_places, bm25
 from quoth.fields import Count, checked
 from quoth.model.base import Model
@@ -92,7 +92,8 @@ class Reader(Model):
 
         Returns:
             The answers, best first, or a list of such lists for several questions. `log_score` is the log odds of an
-            answer against "no answer here", summed over its places; `probability` its chance of being right. Its
+            answer against "no answer here", summed over its places; `probability` its chance of being right. Where a
+            question asks for several things, an answer may be a list as it stands, and `parts` its items. Its
             `sentences` are up to three that may answer the question: where it asks how or why, or no phrase is sure,
             these say more.
 
@@ -115,7 +116,7 @@ class Reader(Model):
         return [
             Predictions(
                 calibrated(
-                    predict_spans(*found, most, prior=prior),
+                    answer_phrases(text, *found, most, prior),
                     config.calibration,
                     text,
                     options.top_k,
