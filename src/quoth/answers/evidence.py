@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.ranking import Best, Occurrences, Places, Scored, best_phrases, group_equal, group_score, places_of
+from quoth.answers.ranking import (
+    Best,
+    Groups,
+    Occurrences,
+    Places,
+    Scored,
+    best_phrases,
+    group_equal,
+    group_score,
+    places_of,
+)
 from quoth.arrays import Doubles, Rows
 from quoth.index.key_table import passage_of
 from quoth.records import Evidence, Passage, Prediction, Status
@@ -246,6 +256,24 @@ def odds_of(
         return places_in(spans), np.concatenate([np.zeros(0), *parts]), total
 
 
+def settled(read: Sequence[Source], spans: Sequence[Spans], prior: float, bound: float) -> bool:
+    """Whether the best answer in the first passages of `read`, of which there are `spans`, stays the best whatever the
+    others say: even if all they say, each log odds of `bound` and its prior, went to the second best."""
+    places, score_C, _ = odds_of(read[: len(spans)], spans, prior)
+    with step("score"):
+        unread = bound + log_sum_exp(np.array([prior * each.relevance for each in read[len(spans) :]]))
+        _, score_G = _by_text(read, places, score_C)
+        second, best = np.sort(np.concatenate([[-np.inf] * 2, score_G]))[-2:]
+        return bool(best > np.logaddexp(second, unread))
+
+
+def _by_text(read: Sequence[Source], places: Sequence[AnswerSpan], score_C: Doubles) -> tuple[Groups, Doubles]:
+    """Places of equal text, ignoring case and white space, and log Σ exp of their scores."""
+    texts = (" ".join(read[n].passage.text[start:end].split()) for n, start, end in places)
+    groups = group_equal(np.array([surface_group(text) for text in texts], np.uint64))
+    return groups, group_score(score_C, groups)
+
+
 def places_in(spans: Sequence[Spans]) -> list[AnswerSpan]:
     """The spans of all passages, one passage after another."""
     return [
@@ -270,9 +298,7 @@ def span_proposals(
     """The texts of these places, ignoring case and white space, by log Σ exp over their places, highest first; `total`
     is the log of the sum of all scores."""
     with step("score"):
-        texts = (" ".join(read[n].passage.text[start:end].split()) for n, start, end in places)
-        groups = group_equal(np.array([surface_group(text) for text in texts], np.uint64))
-        score_G = group_score(score_C, groups)
+        groups, score_G = _by_text(read, places, score_C)
         order_G = np.lexsort((groups.first_G, -score_G)).tolist()
     for g in order_G:
         with step("explain"):

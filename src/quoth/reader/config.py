@@ -77,6 +77,11 @@ class ReaderConfig(ModelConfig):
         "How much the log of a passage's BM25 score, as a share of the best one's, adds to the log odds of its "
         "answers.",
     ] = 0.0
+    unread_bound: Annotated[
+        float | None,
+        "Log odds that all that an unread passage says is taken to have, without its prior: no more passages are read "
+        "once that much cannot change the best answer; None: all are read.",
+    ] = None
     calibration: Annotated[
         tuple[float, float, float] | None,
         "Weights that turn an answer's share and score into its chance of being right; None: the share is reported.",
