@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quoth.answers.evidence import Source, Spans, predict_spans, propose_spans
+from quoth.answers.evidence import Source, Spans, predict_spans, propose_spans, settled
 from quoth.reader.network import Reading
 from quoth.realm.own_reader import Read, explain_likelihood, predict_answers, predict_words
 from quoth.records import Evidence, Passage, PassageShare, Prediction
@@ -200,6 +200,32 @@ def test_a_prior_raises_what_is_in_the_more_relevant_passage() -> None:
     assert [each.best.probability for each in propose_spans(sources, spans, 5, 2.0)] == [
         pytest.approx(each.probability) for each in found
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "bound", "enough"),
+    [
+        ((8.0, 1.0), (), 16, True),  # the others' 16 (1/4 + 1/16) = 5, and 1, are less than 8
+        ((8.0, 1.0), (), 32, False),  # their 10 are not
+        ((8.0, 4.0), (), 16, False),  # their 5, and 4, are not
+        ((8.0, 4.0), (16.0, 1.0), 32, True),  # 8 + 16/4 = 12 of Athens, in both; 32/16 = 2, and 4
+        ((8.0, 4.0), (16.0, 1.0), 128, False),  # 128/16 = 8, and 4, are as much, not less
+    ],
+)
+def test_what_is_unread_cannot_change_the_best_answer_by_hand(
+    first: tuple[float, ...], second: tuple[float, ...], bound: float, enough: bool
+) -> None:
+    relevance, texts = (1.0, 0.5, 0.25), (*TEXTS, "Delhi")
+    sources = [Source(passage(n, texts[n]), "c", math.log(relevance[n])) for n in range(3)]
+    spans = [scored(text, np.log(odds)) for text, odds in zip(texts, (first, second), strict=False) if odds]
+    assert settled(sources, spans, 2.0, math.log(bound)) == enough
+
+
+def test_without_an_answer_all_is_read() -> None:
+    nothing = np.zeros(0, np.int64)
+    sources = [Source(passage(n, "a"), "c") for n in range(2)]
+    assert not settled(sources, [Spans(nothing, nothing, np.zeros(0), -1e30)], 0.0, -100.0)
+    assert settled(sources, [scored("a", np.zeros(1))], 0.0, -100.0)
 
 
 @pytest.mark.parametrize("marginal", [False, True])

@@ -120,6 +120,52 @@ def test_an_answer_with_too_small_a_chance_is_unsure_or_not_found(reader: quoth.
     assert reader.ask(QUESTION, min_probability=0.0).status == "answered"
 
 
+def enough(reader: Any, question: str, sources: list[Source], bound: float) -> int:
+    """How many passages are read of a question, five at a time, in plain sums."""
+    [every] = reader.read([question], [[each.passage for each in sources]])
+    weight = [math.exp(reader.config.prior * each.relevance) for each in sources]
+    for count in range(5, len(sources), 5):
+        said: dict[str, float] = {}
+        for source, spans, times in zip(sources[:count], every, weight, strict=False):
+            for start, end, odds in zip(spans.start_C, spans.end_C, spans.odds_C, strict=True):
+                text = " ".join(source.passage.text[start:end].split()).casefold()
+                said[text] = said.get(text, 0.0) + times * math.exp(odds)
+        best, second = sorted(said.values())[:-3:-1]
+        if best > second + math.exp(bound) * sum(weight[count:]):
+            return count
+    return len(sources)
+
+
+def test_answers_are_those_of_the_passages_that_were_read(
+    span_reader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = quoth.Corpus.create(tmp_path / "c.quoth")
+    corpus.add(quoth.Document(f"d{n}", "", f"{n} {TEXT[n % 6]} {'the river ' * n}") for n in range(18))
+    reader, rows = quoth.Reader(span_reader, [corpus]), list[int]()
+    asked = [QUESTION, "Where was Nikos Kazantzakis born?", "What flows through Berlin?", "the tower of the river"]
+    monkeypatch.setattr(span_reader, "config", replace(span_reader.config, prior=2.0))
+    read = span_reader.read
+    monkeypatch.setattr(span_reader, "read", lambda q, p, *known: rows.extend(map(len, p)) or read(q, p, *known))
+    counts = set()
+    for bound in (-300.0, 16.0, 18.0, 300.0):
+        alone = []
+        for question in asked:
+            ranked = bm25.best_places([corpus], question, 16)
+            sources = [Source(corpus.passage(row), corpus.name, math.log(s / ranked[0][0])) for s, (_, row) in ranked]
+            alone.append(enough(span_reader, question, sources, bound))
+        expected = [reader.ask(question, passages=n) for question, n in zip(asked, alone, strict=True)]
+        monkeypatch.setattr(span_reader, "config", replace(span_reader.config, unread_bound=bound))
+        rows.clear()
+        for one, other in zip(reader.ask(asked, passages=16), expected, strict=True):
+            assert [each.text for each in one] == [each.text for each in other]
+            assert [each.log_score for each in one] == pytest.approx([each.log_score for each in other], abs=1e-4)
+            assert [each.text for each in one.sentences] == [each.text for each in other.sentences]
+        assert sum(rows) == sum(alone)
+        monkeypatch.setattr(span_reader, "config", replace(span_reader.config, unread_bound=None))
+        counts |= set(alone)
+    assert counts >= {5, 10, 16}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

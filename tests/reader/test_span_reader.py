@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,38 @@ def test_a_span_in_two_windows_counts_once(reader: SpanReader) -> None:
     assert len(places) == len(set(places)) > 64
     assert np.isfinite(spans.total)
     assert spans.total >= spans.odds_C.max()
+
+
+def test_each_query_is_read_until_the_rest_cannot_change_its_answer(
+    reader: SpanReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve passages of one word each: odds 1, but 100 where the query's word is; unread ones may have 2 each."""
+    sources = [Source(passage(f"word{n}", row=n), "c") for n in range(12)]
+    shown: list[dict[str, list[int]]] = []
+
+    def read(queries: list[str], passages: list[list[Passage]], known: Any) -> list[list[Spans]]:
+        shown.append({query: [p.row for p in group] for query, group in zip(queries, passages, strict=True)})
+        return [
+            [
+                Spans(np.array([0]), np.array([len(p.text)]), np.log([100.0 if p.text == query else 1.0]), 0)
+                for p in group
+            ]
+            for query, group in zip(queries, passages, strict=True)
+        ]
+
+    monkeypatch.setattr(reader, "read", read)
+    monkeypatch.setattr(reader, "config", replace(reader.config, unread_bound=math.log(2)))
+    queries = ["word6", "word0", "nothing"]
+    found = reader.read_enough(queries, [sources] * 3)
+    first, second = list(range(5)), list(range(5, 10))
+    assert shown == [dict.fromkeys(queries, first), {"word6": second, "nothing": second}, {"nothing": [10, 11]}]
+    assert list(map(len, found)) == [10, 5, 12]
+    assert [np.exp(each.odds_C[0]) for each in found[0]] == pytest.approx([1] * 6 + [100] + [1] * 3)
+    assert list(map(len, reader.read_enough(queries[1:], [[], sources[:3]]))) == [0, 3]
+    monkeypatch.setattr(reader, "config", replace(reader.config, unread_bound=None))
+    shown.clear()
+    assert list(map(len, reader.read_enough(queries, [sources] * 3))) == [12] * 3
+    assert shown == [{query: [*first, *second, 10, 11] for query in queries}]
 
 
 def test_windows_are_merged_by_hand() -> None:

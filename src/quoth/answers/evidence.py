@@ -22,6 +22,7 @@ import numpy as np
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.ranking import (
     Best,
+    Groups,
     Occurrences,
     Places,
     Scored,
@@ -260,6 +261,23 @@ def odds_of(
         return places_in(spans), np.concatenate([np.zeros(0), *parts]), total
 
 
+def settled(read: Sequence[Source], spans: Sequence[Spans], prior: float, bound: float) -> bool:
+    """Whether the best answer in the first passages of `read`, of which there are `spans`, stays the best whatever the
+    others say: even if all they say, each log odds of `bound` and its prior, went to the second best."""
+    places, score_C, _ = odds_of(read[: len(spans)], spans, prior)
+    with step("score"):
+        unread = bound + log_sum_exp(np.array([prior * each.relevance for each in read[len(spans) :]]))
+        _, score_G = _by_text([read[n].passage.text[start:end] for n, start, end in places], score_C)
+        second, best = np.sort(np.concatenate([[-np.inf] * 2, score_G]))[-2:]
+        return bool(best > np.logaddexp(second, unread))
+
+
+def _by_text(texts: Sequence[str], score_C: Doubles) -> tuple[Groups, Doubles]:
+    """Places of equal text, ignoring case and white space, and log Σ exp of their scores."""
+    groups = group_equal(np.array([surface_group(" ".join(text.split())) for text in texts], np.uint64))
+    return groups, group_score(score_C, groups)
+
+
 def places_in(spans: Sequence[Spans]) -> list[AnswerSpan]:
     """The spans of all passages, one passage after another."""
     return [
@@ -285,8 +303,8 @@ def span_proposals(
     is the log of the sum of all scores. If `together`, texts that say the same are one (`brought_together`)."""
     with step("score"):
         texts = [read[n].passage.text[start:end] for n, start, end in places]
-        groups = group_equal(np.array([surface_group(" ".join(text.split())) for text in texts], np.uint64))
-        scores = dict(enumerate(group_score(score_C, groups).tolist()))
+        groups, score_G = _by_text(texts, score_C)
+        scores = dict(enumerate(score_G.tolist()))
         if together:
             scores = brought_together(scores, groups, lambda c: _core(places[c], texts[c]))
         order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))

@@ -228,10 +228,9 @@ class BlankFiller(CorpusModel):
                     for ranking, found in zip(asked.ranked[part], proposed[part], strict=True)
                 ]
             with step("expand"):
-                passages = [[source.passage for source in group] for group in sources]
-                spans = self.reader.read(asked.texts[part], passages, self._known)
+                spans = self.reader.read_enough(asked.texts[part], sources, self._known)
             for group, marked in zip(sources, spans, strict=True):
-                yield propose_spans(group, marked, PROPOSED, prior)
+                yield propose_spans(group[: len(marked)], marked, PROPOSED, prior)
 
     def _sources(self, ranking: Ranking, more: Sequence[Source]) -> list[Source]:
         """BM25's best passages, and some more, which count as much as the last of these."""

@@ -81,6 +81,11 @@ class ReaderConfig(ModelConfig):
         "How much the log of a passage's BM25 score, as a share of the best one's, adds to the log odds of its "
         "answers.",
     ] = 0.0
+    unread_bound: Annotated[
+        float | None,
+        "Log odds that all that an unread passage says is taken to have, without its prior: no more passages are read "
+        "once that much cannot change the best answer; None: all are read.",
+    ] = None
     calibration: Annotated[
         tuple[float, ...] | None,
         "Weights of an answer's features (1, the log odds of its share, its score, its lead, the words it shares) that "

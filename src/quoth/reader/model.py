@@ -203,7 +203,8 @@ class Reader(Model):
     def read(
         self, texts: Sequence[str], searched: Sequence[str], passages: int | None = None, exclude: Exclude = ()
     ) -> Iterator[tuple[list[Source], list[Spans]]]:
-        """BM25's best passages for what is `searched`, and the reader's scores of their spans for each text."""
+        """BM25's best passages for what is `searched`, as many as are read, and the reader's scores of their spans for
+        each text."""
         count = self.config.defaults.passages if passages is None else passages
         checked("passages", count, Count, 20)
         hidden = for_each(exclude, len(texts))
@@ -219,5 +220,5 @@ class Reader(Model):
                     for found in ranked
                 ]
             with step("expand"):
-                spans = self.reader.read(texts[part], [[source.passage for source in group] for group in sources])
-            yield from zip(sources, spans, strict=True)
+                spans = self.reader.read_enough(texts[part], sources)
+            yield from ((group[: len(found)], found) for group, found in zip(sources, spans, strict=True))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.evidence import Spans
+from quoth.answers.evidence import Source, Spans, settled
 from quoth.encoders.bert import dense
 from quoth.encoders.transformer import PairBatch, pair_batch, run_batched
 from quoth.reader.config import ReaderConfig
@@ -26,6 +26,8 @@ from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
 from quoth.text.tokenizer import MASK, Pair, PairTokenizer, Tokens, masked_ids
 
+AT_A_TIME = 5
+"""Number of a query's passages that are read before it is checked whether the others can change its answer."""
 NEVER = -1e30
 """The score of anything that is not a span. Finite, so that a softmax over nothing else has a gradient of 0, not
 NaN."""
@@ -174,6 +176,26 @@ class SpanReader:
         for member, odds_TW in run_batched(read, [len(window.pair.ids_T) for window in read], self._odds):
             parts[inputs[member][0]].append(best_spans(read[member], torch.from_numpy(odds_TW).double()))
         return [[merged(parts[q, n]) for n in range(len(group))] for q, group in enumerate(passages)]
+
+    def read_enough(
+        self,
+        queries: Sequence[str],
+        sources: Sequence[Sequence[Source]],
+        known: Callable[[Passage], Tokens | None] = lambda passage: None,
+    ) -> list[list[Spans]]:
+        """Readings of each query's passages, in their order, as many as can change its answer (`unread_bound`); else as
+        `read`."""
+        bound, found = self.config.unread_bound, [list[Spans]() for _ in queries]
+        step = max(map(len, sources), default=0) if bound is None else AT_A_TIME
+        unread = [q for q, group in enumerate(sources) if group]
+        while unread:
+            shown = [[each.passage for each in sources[q][len(found[q]) :][:step]] for q in unread]
+            for q, spans in zip(unread, self.read([queries[q] for q in unread], shown, known), strict=True):
+                found[q] += spans
+            unread = [q for q in unread if len(found[q]) < len(sources[q])]
+            if bound is not None:
+                unread = [q for q in unread if not settled(sources[q], found[q], self.config.prior, bound)]
+        return found
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
         batch = pair_batch(self.tokenizer, [reading.pair for reading in read], self._device)
