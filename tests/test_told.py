@@ -194,6 +194,14 @@ TOLD_AT_ONCE = [
     (["ask", "C", "Who?", "--device", "gpu"], "--device is 'gpu'; it must be cpu, cuda, cuda:1 or mps"),
     (["ask", "C", "Who?", "--base", "/none"], "--base is '/none'; there is no such folder"),
     (["ask", "C", "Who?", "--model", "quoth-realm"], "`quoth embed C --keys passages --model quoth-realm`"),
+    (["ask", "C", "Who?", "--dense"], "`quoth embed C --keys passages --model quoth-realm`"),
+    (["ask", "C", "Who?", "--mode", "hybrid"], "`quoth embed C --keys passages --model quoth-realm`"),
+    (
+        ["ask", "C", "Who?", "--dense", "--mode", "bm25"],
+        "--dense finds passages by vectors alone, --mode bm25 does not",
+    ),
+    (["fill", "C", "a [MASK]", "--mode", "dense"], "`quoth embed C --keys passages --model quoth-realm`"),
+    (["index", "C", "-o", "D", "--vectors", "--ray"], "--vectors does not work with --ray"),
     (
         ["ask", "C", "Who?", "--model", "quoth-mini", "--template", "[MASK]"],
         "--template is '[MASK]'; it must be a text, with {question}",

@@ -24,6 +24,7 @@ from quoth.corpus.bm25 import bm25, check_not_empty, indexed_text
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.fields import Count, Has, NotNegative, Number, checked
+from quoth.index.options import Mode
 from quoth.records import Hit, Passage, Prediction
 from quoth.text.terms import analyse
 from quoth.text.tokenizer import MASK
@@ -54,14 +55,14 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     CLOSED: {"npm": FILLS, "lm": ("calibration", "sentinel"), "mlm": ("calibration", "masks")},
     BLANKS: {
         "npm": FILLS,
-        "reader": ("passages",),
+        "reader": ("passages", "mode"),
         "realm": ("passages",),
         "lm": ("max_new_tokens", "sentinel"),
         "mlm": ("masks",),
     },
     OPEN: {
         "npm": FILLS,
-        "reader": ("passages", "min_probability"),
+        "reader": ("passages", "min_probability", "mode"),
         "realm": ("passages", "min_probability", "mode"),
         "zero-ner": (),
         "lm": ("passages", "template", "max_new_tokens", "sentinel"),
@@ -80,7 +81,7 @@ TYPES: Mapping[str, Any] = {
     "labelled": Count,
     "template": Annotated[str, Has("{question}"), Has(MASK)],
     "oracle": bool,
-    "mode": Literal["dense", "hybrid"],
+    "mode": Mode,
     "told": bool,
     "keys": Literal["all", "random", "idf"],
     "sentinel": bool,

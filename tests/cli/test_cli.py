@@ -21,7 +21,7 @@ import pytest
 from rich.text import Text
 from typer.main import get_command
 
-from quoth import NPM, Corpus, Document, Evidence, Prediction
+from quoth import NPM, REALM, Corpus, Document, Evidence, Prediction
 from quoth.answers.options import FillOptions
 from quoth.cli import demo, query
 from quoth.cli import embed as cli_embed
@@ -462,6 +462,30 @@ def test_a_search_in_an_empty_corpus_says_so(tmp_path: Path, run: Run) -> None:
 @pytest.fixture(scope="module")
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_realm(tmp_path_factory.mktemp("realm") / "tiny")
+
+
+def test_index_makes_vectors_at_once_and_says_what_they_cost(
+    tmp_path: Path, documents: Path, realm: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, encoder = tmp_path / "v.quoth", REALM.from_pretrained(realm).encoder
+    monkeypatch.setitem(cli_embed.DEFAULT_MODELS, "passages", str(realm))
+    monkeypatch.setattr("quoth.index.finder._SHIPPED", {str(realm)})
+    monkeypatch.setattr("quoth.index.finder._encoder", lambda *_: encoder)
+    code, out, err = run("index", documents, "-o", path, "--vectors")
+    assert (code, out) == (0, f"{path}: 2 documents, 2 passages, snapshot 1\n")
+    assert "2 passages to encode" in err
+    assert "about 2 vectors take" in err
+    command = ("search", path, "an opera", "--json")
+    both = [json.loads(line)["score"] for line in run(*command)[1].splitlines()]
+    assert both == [1.0, 0.01]  # the nearer one of two, and the other
+    assert both != [json.loads(line)["score"] for line in run(*command, "--mode", "bm25")[1].splitlines()]
+    more = tmp_path / "more.jsonl"
+    for count, told in ((32, ""), (1, f"quoth: 33 passages of {path} without vectors: until `quoth embed {path} ")):
+        more.write_text("".join(f'{{"id": "{count}-{n}", "text": "opera {n}"}}\n' for n in range(count)))
+        err = run("add", path, more)[2]
+        assert told in err
+        assert bool(told) == ("without vectors" in err)
+    assert run(*command) == run(*command, "--mode", "bm25")
 
 
 def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run) -> None:

@@ -424,8 +424,34 @@ def test_bm25_and_the_towers_find_passages_together(
         realm.ask(QUESTION, mode="hybrid", combine="marginal")
     with pytest.raises(InputError, match=r"has a reader of its own; use mode='dense'"):
         own.ask(QUESTION, mode="hybrid")
-    with pytest.raises(InputError, match="mode is 'bm25'; it must be one of dense, hybrid"):
+    with pytest.raises(InputError, match="mode is 'bm25'; it must be one of auto, dense, hybrid"):
         realm.ask(QUESTION, mode="bm25")
+
+
+def test_with_vectors_of_passages_every_model_reads_what_words_and_vectors_find(
+    own: REALM, realm: REALM, span_reader: Any, npm: quoth.NPM, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_words = quoth.Reader(span_reader, [corpus]).ask(QUESTION, passages=3, top_k=20)
+    monkeypatch.setattr("quoth.index.finder._encoder", lambda *_: own.encoder)
+    assert quoth.Reader(span_reader, [corpus]).ask(QUESTION, passages=3, top_k=20) == by_words  # not a shipped model's
+    monkeypatch.setattr("quoth.index.finder._SHIPPED", {own.name})
+    reader = quoth.Reader(span_reader, [corpus])
+    both = realm.ask(QUESTION, passages=3, top_k=20, mode="hybrid")
+    assert both != by_words
+    assert reader.ask(QUESTION, passages=3, top_k=20) == both
+    assert reader.over([corpus]).ask([QUESTION], passages=3, top_k=20) == [both]
+    assert reader.ask(QUESTION, passages=3, top_k=20, mode="bm25") == by_words
+    assert reader.ask(QUESTION, passages=3, top_k=20, mode="hybrid") == both
+    rows = [hit.passage.row for hit in realm.search(QUESTION, 3)]
+    nearest = reader.ask(QUESTION, passages=3, top_k=20, mode="dense")
+    assert {place.passage for each in nearest for place in each.evidence} <= {*rows}
+    assert [hit.passage.row for hit in reader.search(QUESTION, 3, "dense")] == rows
+    text = "Paris is the capital of [MASK]."
+    found = [hit.passage.row for hit in reader.search(text.replace("[MASK]", " "), 3)]
+    for model in (reader, quoth.NPM(npm.encoder, [corpus], lambda: span_reader)):
+        filled = model.fill(text, passages=3, top_k=20, **({} if model is reader else {"read": 0}))
+        assert {place.passage for each in filled for place in each.evidence} <= {*found}
+        assert filled != model.fill(text, passages=3, top_k=20, mode="bm25", **({} if model is reader else {"read": 0}))
 
 
 def test_a_realm_says_when_it_does_not_know(

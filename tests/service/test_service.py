@@ -33,7 +33,7 @@ from quoth.service.library import Library, Models
 from quoth.service.limits import Limits
 from quoth.service.problems import BusyError, Problem
 from quoth.service.security import Access, JSONLines
-from tiny import TEXT, tiny_npm
+from tiny import TEXT, tiny_npm, tiny_realm
 
 TOKEN = "correct horse"
 HERE = Access(hosts=("testserver",))
@@ -438,7 +438,7 @@ def test_an_unforeseen_error_says_nothing(corpus: quoth.Corpus, start: Any, monk
 
     client = start(corpus)
     monkeypatch.setattr("quoth.service.library.bm25", broken)
-    answer = client.post("/v1/search", json={"query": "a"})
+    answer = client.post("/v1/search", json={"query": "a", "mode": "bm25"})
     assert answer.status_code == 500
     assert answer.headers["content-type"] == "application/problem+json"
     assert "secret" not in answer.text
@@ -464,6 +464,27 @@ def test_vectors_are_used_by_their_own_model_only(models: Models, corpus: quoth.
         library.view("notes").fill([BLANK], passages=None)
     models.over([corpus]).fills.embed("fp32")
     assert Library(models, [corpus.path]).unused() == []
+
+
+def test_vectors_of_passages_are_used_by_every_model(
+    models: Models, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    realm = quoth.REALM.from_pretrained(tiny_realm(tmp_path / "realm"), corpus)
+    monkeypatch.setattr("quoth.index.finder._encoder", lambda *_: realm.encoder)
+    monkeypatch.setattr("quoth.index.finder._SHIPPED", {realm.name})
+    library = Library(models, [corpus.path])
+    by_words = library.view().search("Paris", 3, "auto")
+    assert by_words == library.view().search("Paris", 3, "bm25")
+    assert "auto" not in library.describe()["modes"]
+    library.embed().join()
+    assert library.describe()["modes"][0] == "auto"
+    assert library.describe()["vectors"] == {"notes": "complete"}
+    assert library.unused() == []
+    assert [each.score for each in by_words] != [each.score for each in library.view().search("Paris", 3, "auto")]
+    corpus.add(quoth.Document(f"more {n}", "", f"Paris {n}") for n in range(33))
+    assert library.refresh()
+    library.embed().join()
+    assert realm.embed_cost().passages == 0
 
 
 def test_a_damaged_index_is_refused(models: Models, corpus: quoth.Corpus) -> None:

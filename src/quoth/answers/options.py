@@ -13,6 +13,7 @@ from annotated_types import Ge, Le
 from quoth.config import Config
 from quoth.errors import InputError
 from quoth.fields import MOST, Count, Has, Number, Share, ShareBelow1, Such, check_fields, described, fields_of
+from quoth.index.options import FOUND_BY, Mode
 
 Combine = Literal["sum", "joint", "softmax_sum"]
 Thresholds = tuple[tuple[float, float], ...]
@@ -28,7 +29,7 @@ class NPMDefaults(Config):
     classify_template: Annotated[str, Has("{text}"), "What makes a blank of a text to label."] = "{text} It was [MASK]."
     passages: Annotated[
         Count | None,
-        "Number of BM25's best passages to search inside, at least as many as a reader reads; None: every token.",
+        "Number of the best passages to search inside, at least as many as a reader reads; None: every token.",
     ] = 3
     combine: Annotated[Combine, "As in `FillOptions`."] = "joint"
     hybrid: Annotated[ShareBelow1, "As in `FillOptions`."] = 0.0
@@ -61,8 +62,9 @@ class FillOptions:
     passages: Annotated[
         Count | Literal["default"] | None,
         Such(3),
-        "Number of BM25's best passages to search inside; None: every token, which requires `embed`.",
+        "Number of the best passages to search inside; None: every token, which requires `embed`.",
     ] = "default"
+    mode: Annotated[Mode, FOUND_BY] = "auto"
     combine: Annotated[
         Combine | None,
         "How the two ends of a phrase make its score: sum (NPM, section 3.1), joint (its appendix A.1), "
@@ -91,11 +93,11 @@ class FillOptions:
     hybrid: Annotated[
         ShareBelow1 | None,
         Such(0.33),
-        "Search every token, and give BM25's best passages this share of the probability beforehand; 0.33 is good.",
+        "Search every token, and give the best passages this share of the probability beforehand; 0.33 is good.",
     ] = None
     read: Annotated[
         Number | None,
-        "Let the reader see this many of BM25's best passages and decide together with NPM; 0: NPM alone, as in the "
+        "Let the reader see this many of the best passages and decide together with NPM; 0: NPM alone, as in the "
         "paper.",
     ] = None
     min_probability: Annotated[

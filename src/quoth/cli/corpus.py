@@ -53,20 +53,31 @@ def index(
     ] = "words:120",
     skip_bad: SkipBad = False,
     format: FormatName = None,
+    vectors: Annotated[
+        bool,
+        typer.Option(
+            "--vectors",
+            help="Also store a vector per passage (as quoth embed --keys passages), to find by meaning too.",
+        ),
+    ] = False,
     ray: Ray = False,
 ) -> None:
     """Make a corpus from documents, in seconds and without a model.
 
-    The corpus can be searched and asked at once. With --ray, DIR must be a URL or a folder that every machine of the
-    cluster sees; the documents are read on this machine.
+    The corpus can be searched and asked at once. With --vectors, passages are found by meaning as well as by words;
+    that takes a model and longer: how long is said first. With --ray, DIR must be a URL or a folder that every machine
+    of the cluster sees; the documents are read on this machine.
 
     \b
     Example:
       quoth index wiki.jsonl notes/ -o wiki.quoth
+      quoth index wiki.jsonl -o wiki.quoth --vectors
       quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
     """
     from quoth.corpus.corpus import Corpus
 
+    if vectors and ray:
+        raise InputError("--vectors does not work with --ray; leave it out, and use quoth embed --keys passages")
     inputs = Inputs(docs, format, skip_bad)
     folder, write = Path(output), Corpus.add
     if ray:
@@ -88,6 +99,10 @@ def index(
     if not ray:
         inputs.record(corpus)
     _state(corpus)
+    if vectors:
+        from quoth.cli.embed import embed_passages
+
+        embed_passages(corpus)
 
 
 def _on_ray(output: str) -> "tuple[Path, Callable[..., int]]":
@@ -122,6 +137,7 @@ def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format
     inputs.report()
     inputs.record(corpus)
     _state(corpus)
+    _tell_late(corpus)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -161,6 +177,7 @@ def replace(
     note(f"{counts}, deleted {deleted:,}" if delete_missing else counts)
     inputs.record(corpus)
     _state(corpus)
+    _tell_late(corpus)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -318,3 +335,14 @@ def _state(corpus: "Corpus") -> None:
     """One line on standard output: what the corpus contains now."""
     documents, passages = plural(corpus.num_documents, "document"), plural(corpus.num_passages, "passage")
     results().print(f"{visible(str(corpus.path))}: {documents}, {passages}, snapshot {corpus.snapshot}", soft_wrap=True)
+
+
+def _tell_late(corpus: "Corpus") -> None:
+    """Say so if so many passages have no vectors that passages are found by words alone."""
+    from quoth.index.finder import num_late
+
+    if late := num_late(corpus):
+        note(
+            f"{plural(late, 'passage')} of {visible(str(corpus.path))} without vectors: until `quoth embed "
+            f"{corpus.path} --keys passages` makes them, passages are found by words alone"
+        )

@@ -89,8 +89,8 @@ def embed(
 ) -> None:
     """Store vectors, so that searches cover the whole corpus.
 
-    By default every token gets one, for --dense. With --keys (or a --model with such keys), every passage gets one, or
-    every named entity and title.
+    By default every token gets one, for --dense. With --keys (or a --model with such keys), every passage gets one, by
+    which quoth ask, fill and search find passages by meaning too, or every named entity and title.
 
     Estimates time and disk use from a sample first. At a terminal, asks for confirmation if they may exceed 2 minutes
     or 1 GB, unless --yes or --budget is given; if standard input is not a terminal, it starts without asking. A stopped
@@ -129,6 +129,15 @@ def embed(
         )
     passages = plural(corpus.num_passages, "passage")
     results().print(f"{directory}: {passages} embedded ({precision})", soft_wrap=True)
+
+
+def embed_passages(corpus: "Corpus") -> None:
+    """A vector per passage, by which `ask`, `fill` and `search` find passages by meaning too. Its cost is told first,
+    without a question."""
+    loaded, most = load_searcher(DEFAULT_MODELS["passages"], [corpus], Setup(None, None, None)), limit(None)
+    _check_cost(corpus, loaded.embed_cost(), budget=None, yes=True, memory=most)
+    with counting("embedding", "passages") as progress:
+        loaded.embed(progress=progress, memory=left_of(most))
 
 
 def _open(directory: str, ray: bool) -> "tuple[RemoteFolder, Corpus]":

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from quoth.scale.cluster import ModelName
     from quoth.zero_ner.model import ZeroNER
 
+DENSE = "quoth-realm"
+"""The model whose vectors of passages any model finds passages by."""
+
 
 def open_corpus(path: Path) -> "Corpus":
     """The corpus of a command. Raises CorpusNotFoundError."""

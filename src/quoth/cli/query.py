@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quoth.cli.models import check_embedded, load, load_predictor, open_corpora, system
+from quoth.cli.models import DENSE, check_embedded, load, load_predictor, open_corpora, system
 from quoth.cli.options import (
     STANDARD_INPUT,
     CorpusDir,
@@ -158,16 +158,16 @@ def ask(
     """Answer a question with phrases from the corpus.
 
     Every answer is shown where it occurs. If it is unsure, or if the passages that were read do not say, the command
-    says so, and first shows sentences that may answer. Passages are found by their words; with quoth-realm, by vectors
-    too, which finds more of them and needs quoth embed.
+    says so, and first shows sentences that may answer. Passages are found by their words, and by their meaning too if
+    the corpus has vectors of passages: quoth index --vectors, or quoth embed --keys passages.
 
     \b
     Example:
       quoth ask wiki.quoth "Who composed Carmen?"
       quoth ask wiki.quoth --model quoth-mini --template "{question} [MASK]" \\
         "Who composed Carmen?"
-      quoth embed wiki.quoth --model quoth-realm
-      quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
+      quoth embed wiki.quoth --keys passages
+      quoth ask wiki.quoth "Who composed Carmen?" --mode hybrid
     """
     from quoth.model.calls import check_questions
 
@@ -230,10 +230,13 @@ def _check_template(template: str | None) -> None:
 
 
 def _check_vectors(corpora: "Sequence[Corpus]", model: str, filling: Given) -> None:
-    """Raises InputError if the model searches by vectors, and a corpus has none."""
+    """Raises InputError if the model searches by vectors, or finds passages by them, and a corpus has none."""
     row = system(model)
     if row.answers and row.keys and (row.needs_vectors or filling["dense"] or filling["hybrid"]):
         check_embedded(corpora, model, row.keys)
+    by_passages = filling["mode"] in ("dense", "hybrid") or (filling["dense"] and not row.keys)
+    if by_passages and row.answers and not row.needs_vectors:
+        check_embedded(corpora, DENSE, "passages")
 
 
 def _by_eq_1(model: str, marginal: bool, null_document: bool | None) -> dict[str, Any]:

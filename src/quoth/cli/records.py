@@ -29,7 +29,7 @@ NAMES = {"k": "neighbours", "banned_tokens": "ban", "whole_words": "any_token"}
 _SHOWN: dict[str, dict[str, Any]] = {
     "k": {"flags": ("--k", "--neighbours")},
     "passages": {
-        "help": "Number of BM25's best passages to search inside. Default: the model's own (quoth-mini 3, or all that "
+        "help": "Number of the best passages to search inside. Default: the model's own (quoth-mini 3, or all that "
         "a reader reads; quoth-reader and quoth-realm 20).",
         "callback": within(TopK, 3),  # the words for every token are --dense
     },
@@ -64,7 +64,14 @@ def option(record: Any, name: str, **shown: Any) -> tuple[Any, Any]:
 PASSAGES = {
     "passages": option(FillOptions, "passages"),
     "dense": (
-        Annotated[bool, typer.Option("--dense", help="Search every token in the corpus (requires quoth embed).")],
+        Annotated[
+            bool,
+            typer.Option(
+                "--dense",
+                help="Search every token in the corpus (requires quoth embed); with a reader or a REALM: find "
+                "passages by vectors alone.",
+            ),
+        ],
         False,
     ),
 }
@@ -147,8 +154,14 @@ def fill_arguments(context: typer.Context, model: str, told: Given, *, asks: boo
                 f"{parameter.opts[0]} is not an option of {model} (kind {system(model).kind}); leave it out, or use an "
                 "NPM: --model quoth-mini"
             )
-    by_towers = "dense" if "mode" in fields_of(record) and told["dense"] else None
-    return given(mode=by_towers, **{name: told[name] for name in taken})
+    own = {name: told[name] for name in taken}
+    if told["dense"] and "mode" in own:
+        if own["mode"] not in ("auto", "dense"):
+            raise InputError(
+                f"--dense finds passages by vectors alone, --mode {own['mode']} does not; give one of them"
+            )
+        own["mode"] = "dense"
+    return given(**own)
 
 
 def flow_help(app: typer.Typer) -> None:

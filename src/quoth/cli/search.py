@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.models import (
+    DENSE,
     check_embedded,
     check_finds_entities,
     keys_of,
     load_entities,
     load_searcher,
     open_corpora,
+    quiet_libraries,
 )
 from quoth.cli.options import (
     STANDARD_INPUT,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from quoth.records import Hit
 
 app = typer.Typer()
-DENSE, ENTITY = "quoth-realm", "quoth-zero-ner"
+ENTITY = "quoth-zero-ner"
 Find = Callable[[str, int], "list[Hit]"]
 
 SEARCHING = {name: option(AnySearchOptions, name) for name in ("k", "mode", "fusion")}
@@ -82,8 +84,9 @@ def search(
 ) -> None:
     """Find the passages that match a query best.
 
-    They match by their words (the default; no model is used), by vectors, by the entities they name, or by all of
-    these. Every mode but bm25 requires quoth embed.
+    They match by their words, by vectors, by the entities they name, or by all of these. By default they match by their
+    words, and no model is used; if every corpus has vectors of passages (quoth index --vectors, quoth embed --keys
+    passages), by these too. The modes dense, entity and hybrid require quoth embed.
 
     \b
     Example:
@@ -140,10 +143,16 @@ def _finder(
     entities: list[str] | None,
     weights: dict[str, float],
 ) -> Find:
-    """The search of a mode; BM25 loads no model."""
+    """The search of a mode; BM25 loads no model, nor does auto if no vectors are stored."""
     if len(models) > 1 and options["mode"] != "hybrid":
         raise InputError(f"--model is given {len(models)} times; only --mode hybrid takes several")
     match options["mode"]:
+        case "auto":
+            from quoth.index.finder import Finder
+
+            quiet_libraries()
+            base = None if setup.base is None else str(setup.base)
+            return Finder(corpora, setup.device, setup.dtype, base).search
         case "bm25":
             from quoth.corpus.bm25 import bm25
 

@@ -75,6 +75,12 @@ LimitPairs = Annotated[
         "queue=256 (requests), timeout=60 (seconds).",
     ),
 ]
+Vectors = Annotated[
+    bool,
+    typer.Option(
+        "--vectors", help="While it answers, store a vector for every passage that has none, to find by meaning too."
+    ),
+]
 LogText = Annotated[
     bool, typer.Option("--log-text", help="Log the texts of requests too; by default only their times are logged.")
 ]
@@ -100,6 +106,7 @@ def serve(
     reader: ReaderModel = "quoth-reader",
     search: SearchModels = None,
     limit: LimitPairs = None,
+    vectors: Vectors = False,
     log_text: LogText = False,
     ray: Ray = False,
     shards: Shards = None,
@@ -133,11 +140,13 @@ def serve(
     models = Named(model, reader, search or [])
     for each in (model, reader, *models.searches):
         system(each)  # a wrong name is told before anything is loaded
+    if ray and vectors:
+        raise InputError("--vectors does not work with --ray, which searches by words; leave one out")
     bounds: dict[str, Any] = {"limits": _limits(limit or []), "access": access, "log_text": log_text}
     if ray:
         _on_ray(directories or [], (host, port), models, setup, (shards, replicas, cpus), bounds)
     else:
-        _here(directories or [], demo, (host, port), models, setup, bounds)
+        _here(directories or [], demo, (host, port), models, setup, bounds, vectors)
 
 
 class Named(NamedTuple):
@@ -233,6 +242,7 @@ def _here(
     named: Named,
     setup: Setup,
     bounds: dict[str, Any],
+    vectors: bool,
 ) -> None:
     """Serve in this process until it receives a signal to stop."""
     from quoth.service.app import create_app
@@ -250,6 +260,8 @@ def _here(
             note(each)
         served = create_app(library, **bounds, examples=EXAMPLES if demo else ())
         listening.listen()
+        if vectors:
+            library.embed()
         host, port = listening.getsockname()[:2]
         log_lines()
         results().print(f"http://{f'[{host}]' if ':' in host else host}:{port}", soft_wrap=True)

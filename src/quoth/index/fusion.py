@@ -12,7 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from quoth.corpus.bm25 import PassageRef, Ranking
 
+FUSION_DEPTH = 100
+"""Number of hits taken from a ranking before fusion."""
 RANK_CONSTANT = 60
+LEAST_SHARE = 0.01
+"""The share of the best sum that a passage counts with at least: the last of both rankings has none."""
 
 Fusion = Callable[[Sequence[Ranking], Sequence[float] | None], Ranking]
 """Merges rankings, each with a weight (None: 1 each)."""
@@ -42,6 +46,13 @@ def weighted_sum(rankings: Sequence[Ranking], weights: Sequence[float] | None = 
         for weight, ranking in zip(weights or [1.0] * len(rankings), rankings, strict=True)
         for share, (_, place) in zip(_scaled([score for score, _ in ranking]), ranking, strict=True)
     )
+
+
+def shares_of_sum(rankings: Sequence[Ranking], k: int) -> Ranking:
+    """The k best places by `weighted_sum`, their scores as shares of the best one's, at least `LEAST_SHARE`."""
+    best = weighted_sum(rankings)[:k]
+    most = max((score for score, _ in best), default=1.0)
+    return [(max(score / most, LEAST_SHARE), place) for score, place in best]
 
 
 FUSIONS: dict[str, Fusion] = {"rrf": reciprocal_rank, "sum": weighted_sum}

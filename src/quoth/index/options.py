@@ -10,9 +10,14 @@ from annotated_types import Ge, Le
 
 from quoth.fields import MOST, Count, Such, check_fields, described
 
-Mode = Literal["bm25", "dense", "hybrid"]
-AnyMode = Literal["bm25", "dense", "entity", "hybrid"]
+Mode = Literal["auto", "bm25", "dense", "hybrid"]
+AnyMode = Literal["auto", "bm25", "dense", "entity", "hybrid"]
 """Of several models, by kinds of keys."""
+FOUND_BY = (
+    "By what the passages to read are found: words (bm25), vectors of passages (dense), or both (hybrid); auto: both "
+    "if every corpus has such vectors (`quoth embed --keys passages`), or else words."
+)
+"""What `mode` of `fill` and `ask` means."""
 Fusion = Literal["rrf", "sum"]
 Precision = Literal["sq8", "sq4", "fp16", "fp32"]
 
@@ -30,7 +35,12 @@ class _Found:
 class SearchOptions(_Found):
     """The options of `search` of a model. Raises InputError."""
 
-    mode: Annotated[Mode, "By words, by vectors (requires `embed`), or by both, with reciprocal rank fusion."] = "bm25"
+    mode: Annotated[
+        Mode,
+        "By words, by this model's vectors (requires `embed`), or by both, with reciprocal rank fusion; auto: by "
+        "words, and by the vectors of passages (quoth-realm's) too if every corpus has them, both scores scaled from 0 "
+        "to 1 and added.",
+    ] = "auto"
 
 
 @described
@@ -38,7 +48,11 @@ class SearchOptions(_Found):
 class AnySearchOptions(_Found):
     """The options of a search by words or with one of several models, or with all of them. Raises InputError."""
 
-    mode: Annotated[AnyMode, "By words, by vectors, by the entities named, or by all of these."] = "bm25"
+    mode: Annotated[
+        AnyMode,
+        "By words, by vectors, by the entities named, or by all of these; auto: by words, and by vectors of passages "
+        "too if every corpus has them.",
+    ] = "auto"
     fusion: Annotated[Fusion, "With mode hybrid: add up reciprocal ranks (rrf), or scores from 0 to 1 (sum)."] = "rrf"
 
 

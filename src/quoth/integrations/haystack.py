@@ -41,13 +41,13 @@ class QuothRetriever(_Stored):
     start, end, passage and corpus.
     """
 
-    def __init__(self, corpus: str, top_k: int = 10, mode: str = "bm25", model: str | None = None) -> None:
+    def __init__(self, corpus: str, top_k: int = 10, mode: str = "auto", model: str | None = None) -> None:
         """Nothing is opened or loaded before `warm_up`.
 
         Args:
             corpus: The folder of a corpus.
             top_k: Number of passages.
-            mode: "bm25", which needs no model, "dense" or "hybrid".
+            mode: "auto" or "bm25", which need no model, "dense" or "hybrid".
             model: What searches by vectors, by name or folder.
         """
         self.corpus, self.top_k, self.mode, self.model = corpus, top_k, mode, model

@@ -26,7 +26,8 @@ class QuothRetriever(BaseRetriever):
     Args:
         corpus (str): The folder of a corpus.
         k (int): Number of passages; `invoke(query, k=…)` overrides it. Default: 5.
-        mode ("bm25" | "dense" | "hybrid"): As in `search` of the model. Default: "bm25", which needs no model.
+        mode ("auto" | "bm25" | "dense" | "hybrid"): As in `search` of the model. Default: "auto", which, like "bm25",
+            needs no model.
         model (str | None): What searches by vectors, by name or folder. Default: None.
 
     Example:
@@ -38,7 +39,7 @@ class QuothRetriever(BaseRetriever):
 
     corpus: str
     k: int = 5
-    mode: str = "bm25"
+    mode: str = "auto"
     model: str | None = None
     _searching: Searching = PrivateAttr()
 

@@ -27,7 +27,8 @@ class QuothRetriever(BaseRetriever):
     Args:
         corpus (str | Path): The folder of a corpus.
         k (int): Number of passages. Default: 5.
-        mode ("bm25" | "dense" | "hybrid"): As in `search` of the model. Default: "bm25", which needs no model.
+        mode ("auto" | "bm25" | "dense" | "hybrid"): As in `search` of the model. Default: "auto", which, like "bm25",
+            needs no model.
         model (str | None): What searches by vectors, by name or folder. Default: None.
 
     Example:
@@ -35,7 +36,7 @@ class QuothRetriever(BaseRetriever):
         0
     """
 
-    def __init__(self, corpus: str | Path, k: int = 5, mode: str = "bm25", model: str | None = None) -> None:
+    def __init__(self, corpus: str | Path, k: int = 5, mode: str = "auto", model: str | None = None) -> None:
         self._searching, self._k = Searching(corpus, mode, model), k
         super().__init__()
 

@@ -20,10 +20,10 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from quoth import __version__
-from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import documents_of, verify_quotes
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
+from quoth.index.finder import Finder
 from quoth.integrations.shared import NOTES, quote_of
 from quoth.records import Evidence, Hit, Predictions, Status
 
@@ -126,7 +126,7 @@ class Passage(BaseModel):
     start: int
     end: int
     text: str
-    score: float = Field(description="BM25: higher is better, comparable within one query only.")
+    score: float = Field(description="Higher is better, comparable within one query only.")
 
 
 class Passages(BaseModel):
@@ -222,13 +222,14 @@ class Tools:
             return Answers.of(self._over(self._npm, searched).fill(text, top_k=top_k, max_evidence=PLACES))
 
     def search(self, query: Text, k: Count = 5, corpus: Name = None) -> Passages:
-        """Find the passages that match the words of a query best."""
+        """Find the passages that match a query best, by words, and by meaning if the corpus has vectors."""
         with self._reading(corpus) as searched:
-            found = [
+            [found] = Finder(searched).rankings([query], k, [()])
+            passages = [
                 Hit(searched[number].passage(row), score).to_dict() | {"corpus": searched[number].name}
-                for score, (number, row) in best_places(searched, query, k)
+                for score, (number, row) in found
             ]
-        return Passages(passages=[Passage(**each) for each in found])
+        return Passages(passages=[Passage(**each) for each in passages])
 
     def read(
         self,

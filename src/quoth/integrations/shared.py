@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
-from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import verify_quote as verify
 from quoth.errors import InputError
+from quoth.index.finder import Finder
 from quoth.index.options import Mode, SearchOptions
 from quoth.model.base import CorpusModel
 from quoth.model.loading import load
@@ -128,15 +128,15 @@ class Found:
 class Searching:
     """A search of one corpus, by words or by vectors. Raises CorpusNotFoundError, and InputError on another mode."""
 
-    def __init__(self, corpus: str | Path, mode: str = "bm25", model: str | None = None) -> None:
+    def __init__(self, corpus: str | Path, mode: str = "auto", model: str | None = None) -> None:
         SearchOptions(mode=cast(Mode, mode))
-        if mode != "bm25" and model is None:
+        if mode not in ("auto", "bm25") and model is None:
             raise InputError(f"mode {mode!r} searches by vectors; name their model, such as model='quoth-mini'")
         self.corpus, self._lock = Corpus.open(corpus), threading.Lock()
         self._call = str(self.corpus.path.absolute()), mode, model
         self._find: Callable[[str, int], list[Hit]]
-        if mode == "bm25":
-            self._find = lambda query, k: bm25([self.corpus], query, k)
+        if mode in ("auto", "bm25"):
+            self._find = partial(Finder([self.corpus]).search, mode=cast(Mode, mode))
         else:
             loaded = load(cast(str, model), self.corpus)
             if not isinstance(loaded, CorpusModel):

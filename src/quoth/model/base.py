@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, overload
@@ -17,7 +17,8 @@ from quoth.corpus.bm25 import PassageRef, Ranking, best_places
 from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.errors import InputError
 from quoth.hub import is_shipped
-from quoth.index.fusion import FUSIONS
+from quoth.index.finder import Finder
+from quoth.index.fusion import FUSION_DEPTH, FUSIONS
 from quoth.index.key_table import KeyTable
 from quoth.index.options import EmbedOptions, Mode, Precision, SearchOptions
 from quoth.memory import WORKING_MEMORY
@@ -122,8 +123,14 @@ class Model:
         """This model over other corpora, with the same weights."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
+        made.__dict__.pop("finder", None)
         made._search_in(corpora)
         return made
+
+    @cached_property
+    def finder(self) -> Finder:
+        """What finds the passages to read: by words, and by meaning if the corpora have vectors of passages."""
+        return Finder(self.corpora, **{name: (self._call or {}).get(name) for name in ("device", "dtype", "base")})
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if self._call is None:
@@ -142,10 +149,6 @@ def _absolute(name: str | None) -> str | None:
 
 def _again(kind: Any, corpora: Sequence[Corpus], call: Mapping[str, Any]) -> Any:
     return kind.from_pretrained(corpus=corpora, **call)
-
-
-FUSION_DEPTH = 100
-"""Number of hits taken from a ranking before fusion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +181,15 @@ class CorpusModel(Model):
     def _search_in(self, corpora: Sequence[Corpus]) -> None:
         self._retriever = type(self._retriever)(corpora, self.encoder)
 
-    def search(self, query: str, k: int = 10, mode: Mode = "bm25") -> Hits:
+    def search(self, query: str, k: int = 10, mode: Mode = "auto") -> Hits:
         """Find the k best passages.
 
         Args:
             query (str): What to look for.
             k (int): Number of passages. Default: 10.
-            mode ("bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with reciprocal
-                rank fusion. Default: "bm25".
+            mode ("auto" | "bm25" | "dense" | "hybrid"): By words, by this model's vectors (requires `embed`), or by
+                both, with reciprocal rank fusion; auto: by words, and by the vectors of passages (quoth-realm's) too
+                if every corpus has them, both scores scaled from 0 to 1 and added. Default: "auto".
 
         Returns:
             The hits, best first; a hit has its passage and its score.
@@ -199,6 +203,8 @@ class CorpusModel(Model):
             'Carmen'
         """
         SearchOptions(k=k, mode=mode)
+        if mode == "auto":
+            return self.finder.search(query, k)
         if mode == "hybrid":
             return FusedSearch([self]).search(query, k)
         return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranked_by_keys(query, k).ranking)

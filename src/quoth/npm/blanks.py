@@ -20,7 +20,7 @@ from quoth.answers.options import FillOptions, ResolvedOptions
 from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
 from quoth.arrays import Floats
-from quoth.corpus.bm25 import Ranking, best_places
+from quoth.corpus.bm25 import Ranking
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.index.key_table import KeyHits
@@ -53,7 +53,7 @@ SURE = 3
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Texts with a `[MASK]` each, BM25's best passages for each, and the rows that are never seen."""
+    """Texts with a `[MASK]` each, the best passages for each, and the rows that are never seen."""
 
     texts: Sequence[str]
     ranked: Sequence[Ranking]
@@ -168,16 +168,13 @@ class BlankFiller(CorpusModel):
     def asked(
         self, texts: Sequence[str], searched: Sequence[str], hidden: Sequence[Collection[int]], options: ResolvedOptions
     ) -> Asked:
-        """Texts with as many of BM25's best passages for what is `searched` as will be searched or read.
+        """Texts with as many of the best passages for what is `searched` as will be searched or read.
 
-        BM25 is asked once, for the larger of the two numbers.
+        They are found once, for the larger of the two numbers.
         """
         depth = max(options.passages or 0, options.read)
-        ranked = [
-            best_places(self._retriever.corpora, words, depth, rows) if depth else []
-            for words, rows in zip(searched, hidden, strict=True)
-        ]
-        return Asked(texts, ranked, hidden)
+        found = self.finder.rankings(searched, depth, hidden, options.mode) if depth else [[] for _ in texts]
+        return Asked(texts, found, hidden)
 
     def proposals(
         self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: ResolvedOptions
@@ -205,7 +202,7 @@ class BlankFiller(CorpusModel):
     def _hits(
         self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: ResolvedOptions
     ) -> Iterator[list[KeyHits]]:
-        """The tokens nearest to each blank, in BM25's passages or everywhere."""
+        """The tokens nearest to each blank, in the best passages or everywhere."""
         inside = [[place for _, place in ranking[: options.passages]] for ranking in asked.ranked]
         if options.passages is None or options.hybrid:
             tables = self._retriever.key_tables()
@@ -217,7 +214,7 @@ class BlankFiller(CorpusModel):
             yield [replace(hits, restricted=True) for hits in search_all(tables, q_start_D, q_end_D, options.k)]
 
     def read(self, asked: Asked, proposed: Sequence[Sequence[Proposal]], read: int) -> Iterator[list[Proposal]]:
-        """For each text, what the reader marks in BM25's best `read` passages and in some of those where the best
+        """For each text, what the reader marks in the best `read` passages and in some of those where the best
         proposals occur."""
         prior = self.reader.config.prior
         for at in range(0, len(asked.texts), READ_AT_A_TIME):
@@ -233,7 +230,7 @@ class BlankFiller(CorpusModel):
                 yield propose_spans(group[: len(marked)], marked, PROPOSED, prior)
 
     def _sources(self, ranking: Ranking, more: Sequence[Source]) -> list[Source]:
-        """BM25's best passages, and some more, which count as much as the last of these."""
+        """The best passages, and some more, which count as much as the last of these."""
         best = sources_of(ranking, [self._retriever.passage(at) for _, at in ranking], self._retriever.corpora)
         found = {(source.corpus, source.passage.row): source for source in best}
         last = min((source.relevance for source in found.values()), default=0.0)

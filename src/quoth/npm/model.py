@@ -20,6 +20,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
+from quoth.index.options import Mode
 from quoth.model.calls import Exclude, check_labels, check_questions, takes, tidied, words_of
 from quoth.npm.blanks import BlankFiller
 from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
@@ -51,6 +52,7 @@ class NPM(BlankFiller):
         top_k: int = 5,
         k: int = 4096,
         passages: int | Literal["default"] | None = "default",
+        mode: Mode = "auto",
         combine: Literal["sum", "joint", "softmax_sum"] | None = None,
         temperature: float = 1.0,
         length_exponent: float = 0.0,
@@ -76,6 +78,7 @@ class NPM(BlankFiller):
         top_k: int = 5,
         k: int = 4096,
         passages: int | Literal["default"] | None = "default",
+        mode: Mode = "auto",
         combine: Literal["sum", "joint", "softmax_sum"] | None = None,
         temperature: float = 1.0,
         length_exponent: float = 0.0,
@@ -99,15 +102,18 @@ class NPM(BlankFiller):
     ) -> list[Predictions]:
         """Fill the blank of a text with the phrases of the corpus that fit best, each with where it occurs.
 
-        The `k` nearest tokens to each end of the blank propose phrases, inside BM25's best passages or everywhere. If
+        The `k` nearest tokens to each end of the blank propose phrases, inside the best passages or everywhere. If
         the model has a reader, it sees the text together with passages, and both decide.
 
         Args:
             text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
             top_k (int): Number of answers. Default: 5.
             k (int): Number of nearest tokens to search for, per end of a phrase. Default: 4096.
-            passages (int | "default" | None): Number of BM25's best passages to search inside; None: every token, which
+            passages (int | "default" | None): Number of the best passages to search inside; None: every token, which
                 requires `embed`. Default: the model's.
+            mode ("auto" | "bm25" | "dense" | "hybrid"): By what the passages to read are found: words (bm25), vectors
+                of passages (dense), or both (hybrid); auto: both if every corpus has such vectors (`quoth embed --keys
+                passages`), or else words. Default: "auto".
             combine ("sum" | "joint" | "softmax_sum" | None): How the two ends of a phrase make its score: sum (NPM,
                 section 3.1), joint (its appendix A.1), softmax_sum (its released code). Default: the model's.
             temperature (float): Divides similarities: above 1 flattens probabilities, below 1 sharpens them. Default:
@@ -122,9 +128,9 @@ class NPM(BlankFiller):
                 counts. Default: 10.
             whole_words (bool): Answer with whole words; False (any token) is for models that answer with one token.
                 Default: True.
-            hybrid (float | None): Search every token, and give BM25's best passages this share of the probability
+            hybrid (float | None): Search every token, and give the best passages this share of the probability
                 beforehand; 0.33 is good. Default: the model's.
-            read (int | None): Let the reader see this many of BM25's best passages and decide together with NPM; 0: NPM
+            read (int | None): Let the reader see this many of the best passages and decide together with NPM; 0: NPM
                 alone, as in the paper. Default: the model's.
             min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
                 unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
@@ -134,7 +140,7 @@ class NPM(BlankFiller):
             distinct (bool): Of phrases that overlap in their best place, list only the best. Default: True.
             max_evidence (int): Number of places quoted per answer, those with the largest shares; the others still
                 count. Default: 10.
-            searched (Sequence[str]): What BM25 is asked for, one string for each text. Default: the text's own words.
+            searched (Sequence[str]): What passages are found by, one text for each. Default: the text's own words.
             exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
                 each text. Default: ().
 
@@ -183,6 +189,7 @@ class NPM(BlankFiller):
         top_k: int = 5,
         k: int = 4096,
         passages: int | Literal["default"] | None = "default",
+        mode: Mode = "auto",
         combine: Literal["sum", "joint", "softmax_sum"] | None = None,
         temperature: float = 1.0,
         length_exponent: float = 0.0,
@@ -208,6 +215,7 @@ class NPM(BlankFiller):
         top_k: int = 5,
         k: int = 4096,
         passages: int | Literal["default"] | None = "default",
+        mode: Mode = "auto",
         combine: Literal["sum", "joint", "softmax_sum"] | None = None,
         temperature: float = 1.0,
         length_exponent: float = 0.0,
@@ -229,13 +237,14 @@ class NPM(BlankFiller):
     def ask(self, question: Sequence[str], options: AskOptions, exclude: Exclude = ()) -> list[Predictions]:
         """Answer a question by filling the blank of a template. `Reader.ask` answers questions better.
 
-        BM25 is asked for the question alone. NPM answers by itself, unless `read` says how many passages to read.
+        Passages are found by the question alone. NPM answers by itself, unless `read` says how many passages to read.
 
         Args:
             question: One question, or several.
             top_k (int): Number of answers. Default: 5.
             k (int): As in `fill`. Default: 4096.
             passages (int | "default" | None): As in `fill`. Default: the model's.
+            mode ("auto" | "bm25" | "dense" | "hybrid"): As in `fill`. Default: "auto".
             combine ("sum" | "joint" | "softmax_sum" | None): As in `fill`. Default: the model's.
             temperature (float): As in `fill`. Default: 1.0.
             length_exponent (float): As in `fill`. Default: 0.0.
@@ -245,7 +254,7 @@ class NPM(BlankFiller):
             max_phrase_tokens (int): As in `fill`. Default: 10.
             whole_words (bool): As in `fill`. Default: True.
             hybrid (float | None): As in `fill`. Default: the model's.
-            read (int): Let the reader see this many of BM25's best passages and decide together with NPM; 0: NPM alone,
+            read (int): Let the reader see this many of the best passages and decide together with NPM; 0: NPM alone,
                 as in the paper. Default: 0.
             min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
                 unsure; or not_found (the passages that were read do not say), if even the best one is below the model's

@@ -12,6 +12,7 @@ from quoth.answers.options import Thresholds, TopK
 from quoth.config import Config, ModelConfig
 from quoth.errors import InputError
 from quoth.fields import Count, NotNegative, Number, Positive, Share, ShareBelow1, Such, check_fields, described
+from quoth.index.options import FOUND_BY, Mode
 from quoth.training.settings import LoopConfig, Recipe
 
 
@@ -32,14 +33,22 @@ class ReaderDefaults(Config):
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderFillOptions:
-    """The options of `Reader.fill`. Raises InputError."""
+class ReadOptions:
+    """How many answers, and of how many passages. Raises InputError."""
 
     top_k: Annotated[TopK, "Number of answers."] = 5
     passages: Annotated[Count | None, Such(20), "Number of passages to read."] = None
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderFillOptions(ReadOptions):
+    """The options of `Reader.fill`. Raises InputError."""
+
+    mode: Annotated[Mode, FOUND_BY] = "auto"
 
 
 @described
@@ -78,8 +87,8 @@ class ReaderConfig(ModelConfig):
     span_hidden: Annotated[Count, "Hidden size of the MLP."] = 256
     prior: Annotated[
         NotNegative,
-        "How much the log of a passage's BM25 score, as a share of the best one's, adds to the log odds of its "
-        "answers.",
+        "How much the log of a passage's score in the search, as a share of the best one's, adds to the log odds of "
+        "its answers.",
     ] = 0.0
     unread_bound: Annotated[
         float | None,

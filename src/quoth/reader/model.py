@@ -1,8 +1,8 @@
-"""A reader over corpora: BM25 finds passages, a cross-encoder reads them with the question and marks the answer.
+"""A reader over corpora: passages are found, a cross-encoder reads them with the question and marks the answer.
 
 Knows: how retrieval and reading compose. Does not know: their insides.
 
-encode and expand (network) ← search (BM25) → score and group (answers/evidence) → explain (evidence).
+encode and expand (network) ← search (index/finder) → score and group (answers/evidence) → explain (evidence).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, overload
 from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, predict_spans, sources_of
 from quoth.answers.options import answered_from
 from quoth.answers.sentences import answer_phrases, answer_sentences
-from quoth.corpus.bm25 import best_places, bm25
 from quoth.fields import Count, checked
+from quoth.index.options import Mode
 from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
@@ -32,7 +32,7 @@ TEXTS_AT_A_TIME = 8
 
 
 class Reader(Model):
-    """Answers questions, and fills blanks, with spans of the passages that BM25 finds."""
+    """Answers questions, and fills blanks, with spans of the passages that are found for them."""
 
     _usual = "quoth-reader"
     corpora: list[Corpus]
@@ -60,6 +60,7 @@ class Reader(Model):
         *,
         top_k: int = 5,
         passages: int | None = None,
+        mode: Mode = "auto",
         min_probability: float | None = None,
         precision: float | None = None,
         exclude: Exclude = (),
@@ -71,18 +72,22 @@ class Reader(Model):
         *,
         top_k: int = 5,
         passages: int | None = None,
+        mode: Mode = "auto",
         min_probability: float | None = None,
         precision: float | None = None,
         exclude: Exclude = (),
     ) -> list[Predictions]: ...
     @takes(ReaderAskOptions)
     def ask(self, question: Sequence[str], options: ReaderAskOptions, exclude: Exclude = ()) -> list[Predictions]:
-        """Answer a question with spans of BM25's best passages, each shown where it occurs.
+        """Answer a question with spans of the best passages, each shown where it occurs.
 
         Args:
             question: One question, or several.
             top_k (int): Number of answers. Default: 5.
             passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
+            mode ("auto" | "bm25" | "dense" | "hybrid"): By what the passages to read are found: words (bm25), vectors
+                of passages (dense), or both (hybrid); auto: both if every corpus has such vectors (`quoth embed --keys
+                passages`), or else words. Default: "auto".
             min_probability (float | None): An answer with a smaller chance of being right is "unsure" (`status`), or
                 "not_found" if even the best one is below the model's `not_found_below`. Default: the model's.
             precision (float | None): Instead of `min_probability`: the share of the answers given that is to be right,
@@ -125,7 +130,9 @@ class Reader(Model):
                 ),
                 answer_sentences(*found, prior, weights),
             )
-            for text, found in zip(asked, self.read(asked, question, options.passages, exclude), strict=True)
+            for text, found in zip(
+                asked, self.read(asked, question, options.passages, exclude, options.mode), strict=True
+            )
         ]
 
     @overload
@@ -135,6 +142,7 @@ class Reader(Model):
         *,
         top_k: int = 5,
         passages: int | None = None,
+        mode: Mode = "auto",
         exclude: Exclude = (),
     ) -> Predictions: ...
     @overload
@@ -144,16 +152,20 @@ class Reader(Model):
         *,
         top_k: int = 5,
         passages: int | None = None,
+        mode: Mode = "auto",
         exclude: Exclude = (),
     ) -> list[Predictions]: ...
     @takes(ReaderFillOptions)
     def fill(self, text: Sequence[str], options: ReaderFillOptions, exclude: Exclude = ()) -> list[Predictions]:
-        """Fill the blank of a text with spans of BM25's best passages.
+        """Fill the blank of a text with spans of the best passages.
 
         Args:
             text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
             top_k (int): Number of answers. Default: 5.
             passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
+            mode ("auto" | "bm25" | "dense" | "hybrid"): By what the passages to read are found: words (bm25), vectors
+                of passages (dense), or both (hybrid); auto: both if every corpus has such vectors (`quoth embed --keys
+                passages`), or else words. Default: "auto".
             exclude (Collection[int]): As in `ask`. Default: ().
 
         Returns:
@@ -169,7 +181,7 @@ class Reader(Model):
             'Carmen was composed by Georges Bizet.'
         """
         texts = [with_mask(one, self.reader.tokenizer.mask_token) for one in text]
-        read = self.read(texts, [*map(words_of, texts)], options.passages, exclude)
+        read = self.read(texts, [*map(words_of, texts)], options.passages, exclude, options.mode)
         answers = (predict_spans(*found, options.top_k, prior=self.config.prior) for found in read)
         return [
             Predictions(replace(p, sequence=fill_in(self.reader.tokenizer, one, p.text)) for p in predictions)
@@ -180,30 +192,37 @@ class Reader(Model):
         """How many of the model's tokens a phrase has inside a text."""
         return len(self.reader.tokenizer.pieces([f" {phrase.strip()}"])[0][0])
 
-    def search(self, query: str, k: int = 10) -> Hits:
-        """Find the k best passages by BM25.
+    def search(self, query: str, k: int = 10, mode: Mode = "auto") -> Hits:
+        """Find the k best passages.
 
         Args:
             query (str): What to look for.
             k (int): Number of passages. Default: 10.
+            mode ("auto" | "bm25" | "dense" | "hybrid"): As in `ask`. Default: "auto".
 
         Returns:
-            The hits, best first; a hit has its passage and its score.
+            The hits, best first; a hit has its passage and its score: BM25's, or if vectors are compared a share of the
+            best one's, at least 0.01.
 
         Raises:
-            InputError: `k` is below 1.
+            InputError: Another mode, `k` below 1, or vectors missing for "dense" and "hybrid".
             EmptyCorpusError: No passage to search.
 
         Example:
             >>> reader.search("opera by Bizet", k=1)[0].passage.title
             'Carmen'
         """
-        return Hits(bm25(self.corpora, query, k))
+        return self.finder.search(query, k, mode)
 
     def read(
-        self, texts: Sequence[str], searched: Sequence[str], passages: int | None = None, exclude: Exclude = ()
+        self,
+        texts: Sequence[str],
+        searched: Sequence[str],
+        passages: int | None = None,
+        exclude: Exclude = (),
+        mode: Mode = "auto",
     ) -> Iterator[tuple[list[Source], list[Spans]]]:
-        """BM25's best passages for what is `searched`, as many as are read, and the reader's scores of their spans for
+        """The best passages for what is `searched`, as many as are read, and the reader's scores of their spans for
         each text."""
         count = self.config.defaults.passages if passages is None else passages
         checked("passages", count, Count, 20)
@@ -211,10 +230,7 @@ class Reader(Model):
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
             with step("search"):
-                ranked = [
-                    best_places(self.corpora, query, count, rows)
-                    for query, rows in zip(searched[part], hidden[part], strict=True)
-                ]
+                ranked = self.finder.rankings(searched[part], count, hidden[part], mode)
                 sources = [
                     sources_of(found, [self.corpora[number].passage(row) for _, (number, row) in found], self.corpora)
                     for found in ranked

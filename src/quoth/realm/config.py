@@ -13,7 +13,7 @@ from annotated_types import Ge
 from quoth.config import Config, ModelConfig
 from quoth.errors import InputError
 from quoth.fields import Count, Number, Positive, Share, ShareBelow1, Such, described
-from quoth.reader.config import ReaderFillOptions
+from quoth.reader.config import ReadOptions
 from quoth.training.settings import LoopConfig, MeasuredConfig, Recipe
 
 
@@ -29,7 +29,7 @@ class REALMDefaults(Config):
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class REALMFillOptions(ReaderFillOptions):
+class REALMFillOptions(ReadOptions):
     """The options of `REALM.fill`. Raises InputError."""
 
     combine: Annotated[
@@ -52,9 +52,10 @@ class REALMAskOptions(REALMFillOptions):
 
     null_document: bool = False
     mode: Annotated[
-        Literal["dense", "hybrid"] | None,
+        Literal["auto", "dense", "hybrid"] | None,
         'How passages are found. "dense": by the towers, as in the paper. "hybrid": by BM25 too, both scores scaled '
-        "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum.",
+        "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum. "
+        '"auto": as if it were left out.',
     ] = None
     min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
     precision: Annotated[ShareBelow1 | None, Such(0.9), "As in `Reader.ask`, for a calibrated probability."] = None
@@ -63,7 +64,7 @@ class REALMAskOptions(REALMFillOptions):
         """These options with the model's defaults in place of those that were left open. Raises InputError for what
         does not go together."""
         combine = self.combine or defaults.combine
-        mode = self.mode or ("dense" if combine == "marginal" else defaults.mode)
+        mode = self.mode if self.mode not in ("auto", None) else "dense" if combine == "marginal" else defaults.mode
         if mode == "hybrid" and combine == "marginal":
             raise InputError(
                 "mode is 'hybrid' and combine 'marginal'; the marginal needs the towers' p(z|x): use mode='dense'"

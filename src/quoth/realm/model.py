@@ -20,10 +20,10 @@ from quoth.corpus.bm25 import best_places
 from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.hub import locate
-from quoth.index.fusion import weighted_sum
+from quoth.index.fusion import FUSION_DEPTH, shares_of_sum
 from quoth.index.options import Mode
 from quoth.index.retriever import Retriever
-from quoth.model.base import FUSION_DEPTH, CorpusModel
+from quoth.model.base import CorpusModel
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
 from quoth.reader.weights import open_reader
 from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
@@ -35,9 +35,6 @@ from quoth.timing import step
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-
-LEAST_SHARE = 0.01
-"""The share of the best fused score that a passage counts with at least: the last of both rankings has none."""
 
 
 class REALM(CorpusModel):
@@ -73,7 +70,7 @@ class REALM(CorpusModel):
         passages: int | None = None,
         combine: Literal["softmax", "marginal"] | None = None,
         null_document: bool = False,
-        mode: Literal["dense", "hybrid"] | None = None,
+        mode: Literal["auto", "dense", "hybrid"] | None = None,
         min_probability: float | None = None,
         precision: float | None = None,
         exclude: Exclude = (),
@@ -87,7 +84,7 @@ class REALM(CorpusModel):
         passages: int | None = None,
         combine: Literal["softmax", "marginal"] | None = None,
         null_document: bool = False,
-        mode: Literal["dense", "hybrid"] | None = None,
+        mode: Literal["auto", "dense", "hybrid"] | None = None,
         min_probability: float | None = None,
         precision: float | None = None,
         exclude: Exclude = (),
@@ -103,10 +100,10 @@ class REALM(CorpusModel):
             combine ("softmax" | "marginal" | None): How spans of several passages are combined. "softmax": one softmax
                 over all spans (the released code), with the passage's relevance if the model adds it. "marginal":
                 p(y|z,x) p(z|x), each normalised by itself (eq. 1). Default: the model's (quoth-realm: "softmax").
-            mode ("dense" | "hybrid" | None): How passages are found. "dense": by the towers, as in the paper. "hybrid":
-                by BM25 too, both scores scaled from 0 to 1 and added; for a model with the reader of a `Reader`, which
-                weighs a passage by that sum. Default: "dense" with "marginal", or else the model's (quoth-realm:
-                "hybrid").
+            mode ("auto" | "dense" | "hybrid" | None): How passages are found. "dense": by the towers, as in the paper.
+                "hybrid": by BM25 too, both scores scaled from 0 to 1 and added; for a model with the reader of a
+                `Reader`, which weighs a passage by that sum. "auto": as if it were left out. Default: "dense" with
+                "marginal", or else the model's (quoth-realm: "hybrid").
             null_document (bool): Whether z in eq. 1 may be the null document too, an empty passage, in which there is
                 no answer; only with "marginal". Default: False, as in the paper's fine-tuning.
             min_probability (float | None): As in `Reader.ask`, for a calibrated probability. Default: the reader's.
@@ -156,10 +153,8 @@ class REALM(CorpusModel):
         for query, hidden in zip(
             self._queries(texts, asked, depth, exclude), for_each(exclude, len(texts)), strict=True
         ):
-            both = weighted_sum([best_places(self.corpora, query.text, depth, hidden), query.places])[:count]
-            most = max((score for score, _ in both), default=1.0)
-            places = [(math.log(max(score / most, LEAST_SHARE)), place) for score, place in both]
-            queries.append(replace(query, places=places))
+            both = shares_of_sum([best_places(self.corpora, query.text, depth, hidden), query.places], count)
+            queries.append(replace(query, places=[(math.log(share), place) for share, place in both]))
         return queries
 
     def _sources(self, query: EncodedQuery) -> list[Source]:
@@ -282,8 +277,8 @@ class REALM(CorpusModel):
         Args:
             query (str): What to look for.
             k (int): Number of passages. Default: 10.
-            mode ("bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with reciprocal
-                rank fusion. Default: "dense".
+            mode ("auto" | "bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with
+                reciprocal rank fusion (auto too). Default: "dense".
 
         Returns:
             The hits, best first; a hit has its passage and its score.
@@ -296,7 +291,7 @@ class REALM(CorpusModel):
             >>> realm.search("Which river flows through Egypt?", k=1)[0].passage.title
             'Nile'
         """
-        return super().search(query, k, mode)
+        return super().search(query, k, "hybrid" if mode == "auto" else mode)
 
     @property
     def _null(self) -> NDArray[np.float32]:

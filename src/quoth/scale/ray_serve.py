@@ -128,9 +128,9 @@ class Front:
         return self._npm.classify(text, labels, **options)
 
     def search(self, query: str, k: int, mode: str) -> Sequence[Hit]:
-        if mode != "bm25":
+        if mode not in ("auto", "bm25"):
             raise InputError(f"mode is {mode!r}; the cluster searches by words alone: use 'bm25'")
-        return self._npm.search(query, k)
+        return self._npm.search(query, k, "bm25")
 
     def snapshots(self, corpus: Corpus) -> list[int]:
         return [corpus.snapshot]

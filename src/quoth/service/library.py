@@ -81,6 +81,8 @@ class LibraryView:
         searches = self.models.searches
         named = [each for each in searches if isinstance(each, ZeroNER) == (mode == "entity")]
         match mode:
+            case "auto":
+                return self.models.fills.search(query, k)
             case "bm25":
                 return bm25(self.corpora, query, k)
             case "dense":
@@ -108,6 +110,8 @@ class Library:
     _refreshing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _latest: dict[str, Corpus] = field(default_factory=dict)
     _views: OrderedDict[tuple[str | None, int | None], LibraryView] = field(default_factory=OrderedDict)
+    _vectors: dict[str, str] = field(default_factory=dict)
+    _embedding: threading.Thread | None = None
 
     def __post_init__(self) -> None:
         for path in self.paths:
@@ -167,8 +171,32 @@ class Library:
     def snapshots(self, corpus: Corpus) -> list[int]:
         return [each for each in corpus.snapshots() if each]
 
+    def embed(self) -> threading.Thread:
+        """Stores the vectors of passages that are missing, in a thread of its own, and again when documents were added.
+
+        A process that ends meanwhile loses none that are stored; the next one goes on.
+        """
+        if self._embedding is None or not self._embedding.is_alive():
+            self._embedding = threading.Thread(target=self._embed, name="vectors", daemon=True)
+            self._embedding.start()
+        return self._embedding
+
+    def _embed(self) -> None:
+        for name, path in [(name, corpus.path) for name, corpus in self._latest.items()]:
+
+            def tell(done: int, total: int, name: str = name) -> None:
+                self._vectors[name] = f"{done:,} of {total:,} passages"
+
+            try:  # a corpus of its own, because it moves to the latest snapshot
+                self.models.fills.over([Corpus.open(path)]).finder.embed(tell)
+                self._vectors[name] = "complete"
+            except (QuothError, OSError) as error:
+                self._vectors[name] = "failed"
+                LOG.error("vectors", extra={"corpus": name, "error": str(error)})
+
     def describe(self) -> dict[str, Any]:
-        modes = ["bm25", "dense"] if self._dense() else ["bm25"]
+        modes = ["auto"] * bool(self.view().models.fills.finder.by_vectors())
+        modes += ["bm25", "dense"] if self._dense() else ["bm25"]
         searches = self.models.searches
         modes += ["entity"] * any(isinstance(each, ZeroNER) for each in searches) + ["hybrid"] * bool(searches)
         return {
@@ -178,6 +206,7 @@ class Library:
                 "search": [each.name for each in searches],
             },
             "modes": modes,
+            "vectors": dict(self._vectors),
         }
 
     def _dense(self) -> bool:
@@ -214,6 +243,8 @@ class Library:
                         key: each for key, each in self._views.items() if key[1] is not None and key[0] not in others
                     }
                     self._views = OrderedDict({(None, None): view, **kept})
+                if self._embedding is not None:
+                    self.embed()
         return bool(new)
 
     def writable(self, corpus: str | None) -> Corpus:
@@ -254,6 +285,8 @@ def _needs_vectors(model: Any) -> bool:
 
 
 def _unused(models: Models, corpus: Corpus) -> str:
+    if models.fills.finder.by_vectors():
+        return ""
     found = {facts["fingerprint"]: facts["model"] for store in stores(corpus.path) for facts in store.facts()}
     served = {each.fingerprint: each.name for each in _searching(models)}
     if not found or found.keys() & served.keys():

@@ -156,6 +156,10 @@ class About(Reply):
     corpora: list[CorpusReply]
     models: dict[str, Any]
     modes: list[str]
+    vectors: Annotated[
+        dict[str, str],
+        Field(description="With --vectors: how far those of a corpus's passages are (complete, failed)."),
+    ] = {}
     writable: bool
     limits: dict[str, float]
     examples: Annotated[list[str], Field(description="Questions that these corpora answer.")]

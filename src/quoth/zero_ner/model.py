@@ -119,7 +119,8 @@ class ZeroNER(CorpusModel):
         Args:
             query (str): A question, or another text that names an entity.
             k (int): Number of passages. Default: 20.
-            mode ("bm25" | "dense" | "hybrid"): By words, by entities (requires `embed`), or by both. Default: "dense".
+            mode ("auto" | "bm25" | "dense" | "hybrid"): By words, by entities (requires `embed`), or by both; auto: by
+                words, and by vectors of passages if there are any. Default: "dense".
             entities (Sequence[str | tuple[int, int]] | None): The question's entities, by their words or characters.
                 Default: they are recognised; the whole question if it has none.
 

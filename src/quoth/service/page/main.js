@@ -15,7 +15,7 @@ const LABEL = {
   search: ["What to look for"],
   classify: ["A text to label"],
 };
-const MODES = { bm25: "words", dense: "vectors", entity: "entities", hybrid: "all of these" };
+const MODES = { auto: "words and meaning", bm25: "words", dense: "vectors", entity: "entities", hybrid: "all of these" };
 let view = "ask";
 let about = null;
 let running = null;
@@ -65,7 +65,7 @@ async function restore() {
   choose(state.get("view") in GO ? state.get("view") : "ask");
   $("text").value = state.get("q") ?? "";
   if (state.has("labels")) $("labels").value = state.get("labels");
-  set("mode", state.get("by") ?? "bm25");
+  set("mode", state.get("by") ?? about.modes[0]);
   set("corpus", state.get("in") ?? $("corpus").options[0]?.value ?? "");
   set("compare", state.get("with") ?? "");
   grow();
@@ -91,7 +91,7 @@ function remember(state, answer, place) {
 function request(state, where) {
   const text = state.get("q");
   if (state.get("view") === "search") {
-    return ["v1/search", { query: text, k: 10, mode: state.get("by") ?? "bm25", words: true, ...where }];
+    return ["v1/search", { query: text, k: 10, mode: state.get("by") ?? about.modes[0], words: true, ...where }];
   }
   if (state.get("view") === "classify") {
     return ["v1/classify", { text, labels: labelled(state), ...where }];
@@ -290,7 +290,7 @@ function introduce() {
   $("compare-field").hidden = options.length < 2;
   $("mode").replaceChildren(...about.modes.map((mode) => element([mode, MODES[mode]])));
   const count = (number, thing) => `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
-  $("served").textContent = about.corpora.map((each) => `${each.name}: ${count(each.documents, "document")}, ${count(each.passages, "passage")}`).join(" · ");
+  $("served").textContent = about.corpora.map((each) => `${each.name}: ${count(each.documents, "document")}, ${count(each.passages, "passage")}${each.name in (about.vectors ?? {}) ? ` (vectors: ${about.vectors[each.name]})` : ""}`).join(" · ");
   const models = [...new Set([about.models.fill, about.models.ask, ...about.models.search])].join(", ");
   $("footer").replaceChildren(`Quoth ${about.version} · ${models} · `, make("a", { href: "v1/openapi.json" }, "the service, described"));
 }

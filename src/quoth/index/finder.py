@@ -1,0 +1,118 @@
+"""The passages that are read or shown: found by words, by the vectors of passages that are stored, or by both.
+
+Knows: when there are such vectors, which encoder made them, how both rankings come together. Does not know: what is
+done with the passages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from quoth.corpus.bm25 import Ranking, best_places
+from quoth.corpus.manifest import BESIDE
+from quoth.errors import UserError
+from quoth.hub import locate
+from quoth.index.fusion import FUSION_DEPTH, shares_of_sum
+from quoth.index.options import Mode, SearchOptions
+from quoth.records import Hit, Hits
+from quoth.registry import SYSTEMS, named
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.index.key_store import KeyStore
+    from quoth.index.retriever import Retriever
+
+_ROW = next(row for row in SYSTEMS.values() if row.encoder)
+_SHIPPED = frozenset(_ROW.shipped)
+LATE_PASSAGES = 32
+"""At most this many passages without vectors are encoded for a question that does not ask for vectors: about what is
+read anyway."""
+
+
+class Finder:
+    """Finds passages of some corpora; the encoder is loaded when vectors are first compared."""
+
+    def __init__(
+        self, corpora: Sequence[Corpus], device: str | None = None, dtype: str | None = None, base: str | None = None
+    ) -> None:
+        self.corpora, self._how = corpora, (device, dtype, base)
+        self._retriever: Retriever | None = None
+
+    def rankings(
+        self, queries: Sequence[str], k: int, hidden: Sequence[Collection[int]], mode: Mode = "auto"
+    ) -> list[Ranking]:
+        """For each query the k best passages; `hidden` are rows that it never sees.
+
+        Scores are BM25's, or if vectors are compared shares of the best one's (`shares_of_sum`). Raises UserError if
+        there are no vectors of every corpus, except with `auto`, which goes by words then.
+        """
+        retriever = None if mode == "bm25" else self.by_vectors(mode != "auto")
+        if retriever is None:
+            return [best_places(self.corpora, query, k, rows) for query, rows in zip(queries, hidden, strict=True)]
+        depth, encoder = max(k, FUSION_DEPTH), _encoder(*self._how)
+        near = retriever.nearest_passages(encoder.queries(queries), depth, hidden)
+        found = []
+        for query, rows, each in zip(queries, hidden, near, strict=True):
+            words = [] if mode == "dense" else [best_places(self.corpora, query, depth, rows)]
+            found.append(shares_of_sum([*words, each if query.strip() else []], k))
+        return found
+
+    def by_vectors(self, required: bool = False) -> Retriever | None:
+        """What compares vectors of passages; None if a corpus has none, or too few. Raises UserError in that case if
+        they are `required`."""
+        # Whether there are any is seen without loading an encoder, and asked each time: they may be made meanwhile.
+        if not required and not all(map(_stores, self.corpora)):
+            return None
+        from quoth.index.retriever import Retriever
+
+        try:
+            if self._retriever is None:
+                self._retriever = Retriever(self.corpora, _encoder(*self._how))
+            late = [len(tables.open()[1]) for tables in self._retriever.tables]
+        except UserError:
+            if required:
+                raise
+            return None
+        return self._retriever if required or sum(late) <= LATE_PASSAGES else None
+
+    def embed(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Store the vectors that are missing, or go on with it. Raises QuothError as `KeyTables.build`."""
+        from quoth.index.tables import KeyTables
+
+        for corpus in self.corpora:
+            KeyTables(corpus, _encoder(*self._how)).build("sq8", progress=progress)
+
+    def search(self, query: str, k: int = 10, mode: Mode = "auto") -> Hits:
+        """The k best passages with their scores. Raises InputError, EmptyCorpusError."""
+        SearchOptions(k=k, mode=mode)
+        [found] = self.rankings([query], k, [()], mode)
+        return Hits(Hit(self.corpora[number].passage(row), score) for score, (number, row) in found)
+
+
+def num_late(corpus: Corpus) -> int:
+    """How many passages have no vectors, if these are so many that passages are found by words alone; 0 for a corpus
+    without any vectors of passages."""
+    late = [
+        sum(int(corpus.live(segment.first_row + store.absent(segment)).sum()) for segment in corpus.segments)
+        for store in _stores(corpus)
+    ]
+    fewest = min(late, default=0)
+    return fewest if fewest > LATE_PASSAGES else 0
+
+
+def _stores(corpus: Corpus) -> list[KeyStore]:
+    """The folders with vectors of passages of a shipped model, which all have the same vectors."""
+    if not (corpus.path / BESIDE).is_dir():
+        return []
+    from quoth.index.key_store import stores
+
+    return [each for each in stores(corpus.path) if next(each.facts(), {}).get("model") in _SHIPPED]
+
+
+@cache
+def _encoder(device: str | None, dtype: str | None, base: str | None) -> Any:
+    """The encoder of the shipped models with a vector per passage: one in a process for all that find by it."""
+    source = locate(next(_ROW.shipped), named(_ROW.config), base)
+    return named(_ROW.encoder).load(source, device=device, dtype=dtype)

@@ -1,0 +1,183 @@
+"""Passages found by words and by stored vectors, against both rankings added up by hand."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from quoth.corpus.bm25 import Ranking, bm25
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
+from quoth.errors import EmptyCorpusError, InputError
+from quoth.index import finder as finder_module
+from quoth.index.finder import Finder, num_late
+from quoth.index.fusion import shares_of_sum
+from quoth.index.tables import KeyTables
+from quoth.records import Document, Passage
+
+TEXTS = ["red apple", "green apple", "red wine", "old stone", "new bread"]
+QUERY = "red apple pie"
+D = 8
+
+
+class Hashed:
+    """A vector drawn from each text."""
+
+    keys, name, dimensions, scale = "passages", "quoth-realm", D, 2.0
+    fingerprint = "hashed".ljust(16, "0")
+
+    def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        drawn = [np.random.default_rng(zlib.crc32(text.encode())).standard_normal(D) for text in texts]
+        return np.stack(drawn).astype(np.float32)
+
+    def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
+        texts = [passage.text for passage in passages]
+        return [
+            EncodedPassage(span_keys([(0, len(text))]), vector_D[None])
+            for text, vector_D in zip(texts, self.queries(texts), strict=True)
+        ]
+
+    def words(self, query: str) -> NDArray[np.float32]:
+        return self.queries([query])
+
+    def queries_at(self, places: Iterable[TextSpan], count: int) -> NDArray[np.float32]:
+        return self.queries([text for text, _, _ in list(places)[:count]])
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Hashed]:
+    """The encoders that were loaded, in the place of the shipped one."""
+    made: list[Hashed] = []
+
+    def load(*_: object) -> Hashed:
+        made.append(Hashed())
+        return made[-1]
+
+    monkeypatch.setattr(finder_module, "_encoder", load)
+    return made
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add(Document(text, "", text) for text in TEXTS)
+    return corpus
+
+
+def embed(corpus: Corpus) -> None:
+    KeyTables(corpus, Hashed()).build("fp32")
+
+
+def scaled(scores: dict[str, float]) -> dict[str, float]:
+    low, high = min(scores.values()), max(scores.values())
+    return {text: (score - low) / (high - low) for text, score in scores.items()}
+
+
+def by_words(corpus: Corpus, query: str = QUERY) -> dict[str, float]:
+    return {hit.passage.text: hit.score for hit in bm25([corpus], query, 100)}
+
+
+def by_vectors(texts: Sequence[str], query: str = QUERY) -> dict[str, float]:
+    q_D, *vectors = Hashed().queries([query, *texts])
+    return {text: float(vector_D @ q_D) for text, vector_D in zip(texts, vectors, strict=True)}
+
+
+def found(corpus: Corpus, mode: str = "auto", query: str = QUERY, k: int = 100) -> dict[str, float]:
+    return {hit.passage.text: hit.score for hit in Finder([corpus]).search(query, k, mode)}  # type: ignore[arg-type]
+
+
+def test_without_vectors_words_alone_find_and_no_encoder_is_loaded(corpus: Corpus, loaded: list[Hashed]) -> None:
+    assert found(corpus) == found(corpus, "bm25") == by_words(corpus)
+    assert not loaded
+    for mode in ("dense", "hybrid"):
+        with pytest.raises(
+            InputError, match=r"no vectors of quoth-realm; `quoth embed .* --keys passages --model quoth"
+        ):
+            found(corpus, mode)
+
+
+def test_with_vectors_both_scores_are_scaled_and_added(corpus: Corpus, loaded: list[Hashed]) -> None:
+    embed(corpus)
+    words, vectors = scaled(by_words(corpus)), scaled(by_vectors(TEXTS))
+    sums = {text: words.get(text, 0.0) + vectors[text] for text in TEXTS}
+    expected = {text: max(total / max(sums.values()), 0.01) for text, total in sums.items()}
+    assert found(corpus) == found(corpus, "hybrid") == pytest.approx(expected)
+    assert [*found(corpus)] == sorted(expected, key=lambda text: -expected[text])
+    assert found(corpus, "dense") == pytest.approx({text: max(share, 0.01) for text, share in vectors.items()})
+    assert found(corpus, "bm25") == by_words(corpus)
+    assert [*found(corpus, k=2).items()] == [*found(corpus).items()][:2]
+    assert found(corpus, query=" ") == {}  # it means nothing, and BM25 finds nothing
+
+
+def test_hidden_passages_are_never_found(corpus: Corpus, loaded: list[Hashed]) -> None:
+    embed(corpus)
+    one, none = Finder([corpus]).rankings([QUERY, QUERY], 10, [{0, 3}, range(5)])
+    assert {row for _, (_, row) in one} == {1, 2, 4}
+    assert none == []
+
+
+def test_vectors_that_are_made_or_fall_behind_meanwhile(
+    corpus: Corpus, loaded: list[Hashed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finder = Finder([corpus])
+
+    def mixed() -> bool:
+        return {hit.passage.text: hit.score for hit in finder.search(QUERY, 100)} != by_words(corpus)
+
+    assert not mixed()
+    embed(corpus)
+    assert mixed()
+    monkeypatch.setattr(finder_module, "LATE_PASSAGES", 2)
+    corpus.add(Document(text, "", text) for text in ("a red door", "a blue door"))
+    assert mixed()
+    assert num_late(corpus) == 0
+    assert {"a red door", "a blue door"} < {hit.passage.text for hit in finder.search(QUERY, 100)}  # encoded now
+    corpus.add([Document("more", "", "one more red door")])
+    assert not mixed()
+    assert num_late(corpus) == 3
+    assert {hit.passage.text for hit in finder.search(QUERY, 100, "hybrid")} > {"one more red door"}
+    corpus.delete(["more"])
+    assert mixed()
+    assert num_late(corpus) == 0
+
+
+def test_every_corpus_must_have_vectors(corpus: Corpus, loaded: list[Hashed], tmp_path: Path) -> None:
+    other = Corpus.create(tmp_path / "other.quoth")
+    other.add([Document("x", "", "a red house")])
+    embed(corpus)
+    finder = Finder([corpus, other])
+    assert finder.search(QUERY, 100) == bm25([corpus, other], QUERY, 100)
+    embed(other)
+    assert {hit.passage.text for hit in finder.search(QUERY, 100)} == {*TEXTS, "a red house"}
+
+
+@pytest.mark.parametrize("field", ["name", "fingerprint"])
+def test_vectors_of_another_model_are_not_compared(
+    corpus: Corpus, loaded: list[Hashed], monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    other = Hashed()
+    setattr(other, field, "other".ljust(16, "1"))
+    KeyTables(corpus, other).build("fp32")
+    assert found(corpus) == by_words(corpus)
+
+
+def test_an_empty_corpus_is_told(tmp_path: Path, loaded: list[Hashed]) -> None:
+    with pytest.raises(EmptyCorpusError):
+        found(Corpus.create(tmp_path / "empty.quoth"))
+    with pytest.raises(InputError, match="mode is 'sparse'"):
+        found(Corpus.create(tmp_path / "c.quoth"), "sparse")
+
+
+def test_shares_of_a_sum_by_hand() -> None:
+    words: Ranking = [(9.0, (0, 1)), (5.0, (0, 2)), (1.0, (0, 3))]
+    vectors: Ranking = [(0.8, (0, 2)), (0.6, (0, 4)), (0.4, (0, 3))]
+    # 1, 0.5, 0 and 1, 0.5, 0: the sums are 1.5 of 2, 1 of 1, 0.5 of 4, 0 of 3
+    shares = [(1.0, (0, 2)), (pytest.approx(2 / 3), (0, 1)), (pytest.approx(1 / 3), (0, 4)), (0.01, (0, 3))]
+    assert shares_of_sum([words, vectors], 10) == shares
+    assert shares_of_sum([words, vectors], 2) == shares[:2]
+    assert shares_of_sum([[], []], 10) == []
