@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quoth.answers.evidence import Source, Spans
-from quoth.answers.sentences import answer_sentences, lines_and_sentences
+from quoth.answers.sentences import answer_sentences, cut
 from quoth.records import Passage
 
 TEXT = "Bees make honey. Wax is made too. Ants do not."
@@ -62,19 +62,55 @@ def test_nothing_read_has_no_sentences() -> None:
     assert answer_sentences([], [], 0.0, None) == []
 
 
+BREAD = "Bread\n\nFor one loaf:\n- 500 g flour\n- 3 eggs\n- salt\n\nMix it all. Then bake."
+
+
+def test_a_list_is_given_whole_if_no_item_has_half_of_it_or_if_it_is_asked_for() -> None:
+    """With "no answer" 1, all odds sum to 13; those in the list to 9, in its best item to 4."""
+    read, even = [source(0, BREAD)], {"flour": 4.0, "eggs": 3.0, "one loaf": 2.0, "bake": 3.0}
+    whole, then = answer_sentences(read, [spans(BREAD, even)], 0.0, None)
+    assert (whole.text, whole.answer) == ("For one loaf: - 500 g flour - 3 eggs - salt", "flour")
+    assert (whole.probability, then.text) == (pytest.approx(9 / 13), "Then bake.")
+    [place] = whole.evidence
+    assert BREAD[place.start - 10 : place.end - 10] == "For one loaf:\n- 500 g flour\n- 3 eggs\n- salt"
+    single = {"flour": 1.0, "eggs": 4.0, "one loaf": 0.5, "bake": 2.0}
+    texts = [each.text for each in answer_sentences(read, [spans(BREAD, single)], 0.0, None, question="How many eggs?")]
+    assert texts == ["3 eggs", "Then bake.", "500 g flour"]
+    for question in ("What are the ingredients?", "Which things do I need?", "List what is in it."):
+        best = answer_sentences(read, [spans(BREAD, single)], 0.0, None, question=question)[0]
+        assert best.text == whole.text
+
+
+def test_only_short_lists_are_given_whole() -> None:
+    def items(count: int, characters: int) -> str:
+        return "\n".join(f"- {i:0{characters}}" for i in range(count))
+
+    assert [len(cut(items(*size)).lists) for size in ((9, 20), (6, 100), (9, 100), (6, 200), (1, 9))] == [1, 1, 0, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
         ("One. Two", ["One.", "Two"]),
-        ("Made of:\n- wax\n- honey", ["Made of:", "wax", "honey"]),
-        ("* \n* wax\n-", ["wax", "-"]),
+        ("Made of:\n- wax\n- honey", ["wax", "honey"]),
+        ("Steps:\n1. Mix. Rest.\n2) Bake.", ["Mix.", "Rest.", "Bake."]),
+        ("* \n* wax\n-", ["wax"]),
         ("Country\tFrance\nCapital\tParis", ["Country\tFrance", "Capital\tParis"]),
         (
             "A line of wrapped prose that is long enough\nto go on in another line.\n\nNext",
-            ["A line of wrapped prose that is long enough\nto go on in another line.", "Next"],
+            ["A line of wrapped prose that is long enough\nto go on in another line."],
         ),
+        (
+            "NAME\n  cp - copies\n\nOPTIONS\n  General\n    -f\n      Force it. Or not.\n\n  -n   Never.",
+            ["NAME\n  cp - copies", "-f\n      Force it.", "Or not.", "-n   Never."],
+        ),
+        ("Bees\n====\nBees fly.\n\n## Ants\nAnts crawl.\n\nSee also", ["Bees fly.", "Ants crawl."]),
+        ("Home | Products | About\n\nBees fly.\n\nCP(1)   Manual   CP(1)", ["Bees fly."]),
+        ("name,state\nship,afloat,sea\nA name of a boat that is rather long,in repair,Kiel\nb,in repair,Bonn", None),
+        ("Bees", ["Bees"]),
         ("", []),
     ],
 )
-def test_sentences_end_with_lines_that_are_no_prose(text: str, parts: list[str]) -> None:
-    assert [text[start:end] for start, end in lines_and_sentences(text)] == parts
+def test_what_may_answer_are_sentences_items_and_rows_with_what_heads_them(text: str, parts: list[str] | None) -> None:
+    """A row that goes on for long is not taken for prose; headings, navigation and rules are nobody's answer."""
+    assert [text[part.start : part.end] for part in cut(text).parts] == (text.split("\n") if parts is None else parts)

@@ -1,7 +1,7 @@
 """Sentences that may answer a question: those in which a reader marks most.
 
-Knows: what counts as a sentence, and how the odds of the phrases in it become its chance. Does not know: networks, or
-how the passages were found.
+Knows: what counts as a sentence, which lines belong together, and how the odds of the phrases inside become a chance.
+Does not know: networks, or how the passages were found.
 
 How, why and lists have no short phrase as their answer, but the phrases that a reader likes are in the sentence that
 answers: the first sentence by the reader's mass has the answer half again as often as the one that shares most words
@@ -12,24 +12,78 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from math import exp
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from math import exp, inf, log
+from typing import NamedTuple
 
 import numpy as np
 
 from quoth.answers.evidence import Source, Spans, chance, odds_of, quote
+from quoth.arrays import Doubles
 from quoth.records import Sentence
 from quoth.text.boundaries import breaks_phrase, surface_group
 from quoth.text.passages import Ranges, sentences
 
+SHORT = 60
+"""Characters that a heading has at most, and an item of a list without markers."""
+ITEMS, CHARACTERS, LONGEST = 6, 400, 1000
+"""A list with at most this many items or characters may be given whole, if it is not longer than the last."""
 _LINES = re.compile(r"\s*\n\s*")
-_MARKER = re.compile(r"[-*•–][^\S\n]+")
+_MARKER = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)])[^\S\n]+(?=\S)")
+_ROW = re.compile(r"\t|\||^[^,]*,[^,\s][^,]*,\S")
+_CELL_END = re.compile(r"\t|\||(?<=\S) {2,}")
+_FIELDS = re.compile(rf"{_ROW.pattern}|{_CELL_END.pattern}|:\s")
+_MARKDOWN = re.compile(r"#{1,6}\s")
+_ENDS = re.compile(r"[.!?…,;。！？][\"'”’»)\]]*$")
+_ASKS_FOR_LIST = re.compile(
+    r"\b(?:list|ingredients|steps)\b"
+    r"|\b(?:what|which)\b(?:\s+\S+){0,3}?\s+(?:are|were)\b"
+    r"|\b(?:what|which)\s+(?!(?:is|was|does|has|this)\b)\w+s\b",
+    re.IGNORECASE,
+)
+
+
+class Line(NamedTuple):
+    """Characters of a line, or of several that prose is wrapped into: its text begins at `at`, after a list marker, in
+    `column` of the page, and it has `above` line ends before it."""
+
+    start: int
+    at: int
+    end: int
+    column: int
+    above: int
+
+
+class Part(NamedTuple):
+    """Characters of a text that may answer, and the pieces of the text in it, from `first` to before `last`."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+class Cut(NamedTuple):
+    """The pieces of a text, in order: sentences, list items without their markers, rows, headings; the parts that may
+    answer; and the short lists, each with the line that introduces it."""
+
+    pieces: Ranges
+    parts: list[Part]
+    lists: list[Part]
 
 
 def answer_sentences(
-    read: Sequence[Source], spans: Sequence[Spans], prior: float, weights: tuple[float, float] | None, most: int = 3
+    read: Sequence[Source],
+    spans: Sequence[Spans],
+    prior: float,
+    weights: tuple[float, float] | None,
+    most: int = 3,
+    question: str = "",
 ) -> list[Sentence]:
-    """The `most` sentences, list items or rows of highest log Σ exp over the odds of the spans inside, best first.
+    """The `most` sentences, list items or rows of highest log Σ exp over the odds of the spans inside, best first. A
+    short list is one of them as a whole if the question asks for a list, or no item has half of the list's odds.
 
     Odds are raised by `prior` times the passage's relevance, as in `predict_spans`. The probability is the logistic
     function of `weights` · (1, the log odds of the share of all odds); without weights it is the share. Of equal texts
@@ -37,43 +91,152 @@ def answer_sentences(
     """
     fitted = None if weights is None else (*weights, 0.0)
     places, score_C, total = odds_of(read, spans, prior)
-    ranges = [lines_and_sentences(source.passage.text) for source in read]
-    inside: dict[tuple[int, int], list[int]] = {}
+    cuts = [cut(source.passage.text) for source in read]
+    inside: list[defaultdict[int, list[int]]] = [defaultdict(list) for _ in read]
     for c, (n, start, end) in enumerate(places):
-        at = bisect_right(ranges[n], start, key=lambda each: each[0]) - 1
-        if at >= 0 and end <= ranges[n][at][1]:
-            inside.setdefault((n, at), []).append(c)
-    mass = {key: float(np.logaddexp.reduce(score_C[members])) for key, members in inside.items()}
-    found: dict[int, Sentence] = {}
-    for key in sorted(mass, key=lambda each: -mass[each]):
-        (n, at), passage = key, read[key[0]].passage
-        start, end = ranges[n][at]
-        text = " ".join(passage.text[start:end].split())
-        probability = chance(fitted, exp(mass[key] - total), 0.0)
-        place = quote(passage, read[n].corpus, passage.start + start, passage.start + end, probability)
-        _, *best = places[max(inside[key], key=lambda c: score_C[c])]
-        answer = " ".join(passage.text[slice(*best)].split())
-        found.setdefault(surface_group(text), Sentence(text, probability, (place,), answer))
-        if len(found) == most:
+        at = bisect_right(cuts[n].pieces, start, key=lambda piece: piece[0]) - 1
+        if at >= 0 and end <= cuts[n].pieces[at][1]:
+            inside[n][at].append(c)
+    asks_for_list = bool(_ASKS_FOR_LIST.search(question))
+    marked = [
+        (n, part, members, _mass(score_C, members))
+        for n, held in enumerate(inside)
+        for part, members in _marked(cuts[n], held, score_C, asks_for_list).items()
+    ]
+    best: dict[int, Sentence] = {}
+    for n, part, members, mass in sorted(marked, key=lambda each: -each[3]):
+        passage = read[n].passage
+        text = " ".join(passage.text[part.start : part.end].split())
+        probability = chance(fitted, exp(mass - total), 0.0)
+        place = quote(passage, read[n].corpus, passage.start + part.start, passage.start + part.end, probability)
+        _, *phrase = places[max(members, key=lambda c: score_C[c])]
+        answer = " ".join(passage.text[slice(*phrase)].split())
+        best.setdefault(surface_group(text), Sentence(text, probability, (place,), answer))
+        if len(best) == most:
             break
-    return list(found.values())
+    return list(best.values())
 
 
-def lines_and_sentences(text: str) -> Ranges:
-    """The character ranges of a text's sentences, cut at the ends of lines that are not wrapped prose: list items
-    without their markers, rows of a table, headings."""
-    ranges = []
-    for first, last in sentences(text):
-        at = first + _marker(text, first)
-        for match in _LINES.finditer(text, first, last):
-            if breaks_phrase(text, *match.span()):
-                ranges.append((at, match.start()))
-                at = match.end() + _marker(text, match.end())
-        ranges.append((at, last))
-    return [(start, end) for start, end in ranges if start < end]
+def _mass(score_C: Doubles, members: Sequence[int]) -> float:
+    return float(np.logaddexp.reduce(score_C[list(members)]))
 
 
-def _marker(text: str, start: int) -> int:
-    """How long the marker of a list item is that begins here."""
-    found = _MARKER.match(text, start)
-    return len(found[0]) if found else 0
+def _marked(text: Cut, inside: dict[int, list[int]], score_C: Doubles, asks_for_list: bool) -> dict[Part, list[int]]:
+    """The parts of a text with marked spans, and these; a list that is given whole in place of its items."""
+
+    def of(part: Part) -> list[int]:
+        return [c for at in range(part.first, part.last) for c in inside.get(at, ())]
+
+    found = {part: members for part in text.parts if (members := of(part))}
+    for whole in text.lists:
+        members, items = of(whole), [part for part in found if whole.first <= part.first < whole.last]
+        most = max((_mass(score_C, found[item]) for item in items), default=-inf)
+        if members and (asks_for_list or most < _mass(score_C, members) - log(2)):
+            for item in items:
+                del found[item]
+            found[whole] = members
+    return found
+
+
+def cut(text: str) -> Cut:
+    """What of a text may answer.
+
+    A heading may only along with a line indented below it, or with a list as a whole; so may a short line that ends in
+    a colon.
+    """
+    lines = list(_lines(text))
+    heads = [_is_heading(text, lines, i) for i in range(len(lines))]
+    sentences_of = [[(line.at + a, line.at + b) for a, b in sentences(text[line.at : line.end])] for line in lines]
+    first = [0, *accumulate(map(len, sentences_of))]
+    pieces = [piece for group in sentences_of for piece in group]
+    lists = []
+    for i, j in _lists(text, lines, heads):
+        leads = i > 0 and (heads[i - 1] or text[lines[i - 1].end - 1] == ":")
+        start = pieces[first[i] - 1][0] if leads else lines[i].start
+        size = lines[j - 1].end - start
+        if size <= CHARACTERS or (j - i <= ITEMS and size <= LONGEST):
+            lists.append(Part(start, lines[j - 1].end, first[i] - leads, first[j]))
+    introduce = {each.first for each in lists}
+    parts = []
+    for i, line in enumerate(lines):
+        if heads[i] or _is_banner(text, lines, i):
+            continue
+        under = (
+            i > 0
+            and heads[i - 1]
+            and line.at == line.start
+            and (line.column > lines[i - 1].column or text[lines[i - 1].end - 1] == ":")
+        )
+        for at in range(first[i], first[i + 1]):
+            since = at - (under and at == first[i])
+            if at not in introduce or text[pieces[at][1] - 1] != ":":
+                parts.append(Part(pieces[since][0], pieces[at][1], since, at + 1))
+    return Cut(pieces, parts, lists)
+
+
+def _lines(text: str) -> Iterator[Line]:
+    """The lines of a text, wrapped prose as one. Those without letters and digits count as empty."""
+    start, above = 0, 0
+    ends = [match.span() for match in _LINES.finditer(text) if _ends_line(text, *match.span())]
+    for end, following in [*ends, (len(text.rstrip()), len(text))]:
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        if any(map(str.isalnum, text[start:end])):
+            marker = _MARKER.match(text, start, end)
+            yield Line(start, marker.end() if marker else start, end, start - text.rfind("\n", 0, start) - 1, above)
+            above = 0
+        start, above = following, above + text.count("\n", end, following)
+
+
+def _ends_line(text: str, end: int, following: int) -> bool:
+    """Whether the line break between these characters is more than the wrapping of prose."""
+    row = text[text.rfind("\n", 0, end) + 1 : end]
+    return breaks_phrase(text, end, following) or bool(_ROW.search(row))
+
+
+def _is_heading(text: str, lines: list[Line], i: int) -> bool:
+    """Whether a line is the heading of what is below it: of Markdown, or a short one that ends in a colon, or without a
+    mark, and is followed by an empty, a longer or an indented line, or by nothing."""
+    line, body = lines[i], text[lines[i].start : lines[i].end]
+    if line.at > line.start or len(lines) == 1:
+        return False
+    if _MARKDOWN.match(body):
+        return True
+    if len(body) > SHORT or _ENDS.search(body) or _FIELDS.search(body):
+        return False
+    if body.endswith(":"):
+        return True
+    below = lines[i + 1] if i + 1 < len(lines) else None
+    if below is not None and below.column > line.column:
+        return True
+    return line.above != 1 and (below is None or below.above > 1 or below.end - below.start > SHORT)
+
+
+def _is_banner(text: str, lines: list[Line], i: int) -> bool:
+    """Whether a line has three cells and more, but no row next to it: navigation, the head or foot of a page."""
+    above, below = i > 0 and lines[i].above == 1, i + 1 < len(lines) and lines[i + 1].above == 1
+    return len(lines) > 1 and not above and not below and len(_CELL_END.findall(text, lines[i].start, lines[i].end)) > 1
+
+
+def _lists(text: str, lines: list[Line], heads: list[bool]) -> Iterator[tuple[int, int]]:
+    """Lists of two or more items, as ranges of lines: lines with markers and what is indented below them, or short
+    lines one below the other that are neither sentences nor fields nor rows."""
+
+    def plain(i: int) -> bool:
+        body = text[lines[i].start : lines[i].end]
+        ends = body.endswith((".", "!", "?", ":"))
+        return not (heads[i] or ends or len(body) > SHORT or _FIELDS.search(body))
+
+    i = 0
+    while i < len(lines):
+        j = i + 1
+        if lines[i].at > lines[i].start:
+            while j < len(lines) and (
+                lines[j].at > lines[j].start or (lines[j].above == 1 and lines[j].column > lines[i].column)
+            ):
+                j += 1
+        elif plain(i):
+            while j < len(lines) and lines[j].above == 1 and lines[j].at == lines[j].start and plain(j):
+                j += 1
+        if j - i > 1:
+            yield i, j
+        i = j

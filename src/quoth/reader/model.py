@@ -88,8 +88,8 @@ class Reader(Model):
         Returns:
             The answers, best first, or a list of such lists for several questions. `log_score` is the log odds of an
             answer against "no answer here", summed over its places; `probability` its chance of being right. Its
-            `sentences` are up to three that may answer the question: where it asks how or why, or no phrase is sure,
-            these say more.
+            `sentences` are up to three that may answer the question, or list items and rows, or short lists as a whole:
+            where it asks how or why, or no phrase is sure, these say more.
 
         Raises:
             InputError: An empty question, or a number out of bounds.
@@ -115,9 +115,9 @@ class Reader(Model):
                     least,
                     config.defaults.not_found_below,
                 ),
-                answer_sentences(*found, prior, weights),
+                answer_sentences(*found, prior, weights, question=text),
             )
-            for found in self.read(asked, question, options.passages, exclude)
+            for text, found in zip(asked, self.read(asked, question, options.passages, exclude), strict=True)
         ]
 
     @overload
