@@ -81,6 +81,14 @@ def test_a_list_is_given_whole_if_no_item_has_half_of_it_or_if_it_is_asked_for()
         assert best.text == whole.text
 
 
+def test_what_a_line_with_a_colon_leads_to_belongs_to_it() -> None:
+    text = "Use rm. To remove -foo, use one of:\n    rm -- -foo\n\n    rm ./-foo\n\nA note.\n\nIn short:\nNever."
+    found = cut(text)
+    assert [text[each.start : each.end] for each in found.lists] == [text[8 : text.index("\n\nA note")]]
+    answers = ["Use rm.", "rm -- -foo", "rm ./-foo", "A note.", "In short:\nNever."]
+    assert [text[each.start : each.end] for each in found.parts] == answers
+
+
 def test_only_short_lists_are_given_whole() -> None:
     def items(count: int, characters: int) -> str:
         return "\n".join(f"- {i:0{characters}}" for i in range(count))
@@ -108,6 +116,15 @@ def test_only_short_lists_are_given_whole() -> None:
         ("Home | Products | About\n\nBees fly.\n\nCP(1)   Manual   CP(1)", ["Bees fly."]),
         ("name,state\nship,afloat,sea\nA name of a boat that is rather long,in repair,Kiel\nb,in repair,Bonn", None),
         ("Bees", ["Bees"]),
+        ("Options\n\n--help show this and exit\n\nA sentence.", ["--help show this and exit", "A sentence."]),
+        (
+            "This line of prose is as long as the block\nBees had no room above.\n\nBut a line that ends here\nIs one.",
+            [
+                "This line of prose is as long as the block\nBees had no room above.",
+                "But a line that ends here",
+                "Is one.",
+            ],
+        ),
         ("", []),
     ],
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from math import exp, inf, log
 from typing import NamedTuple
@@ -23,20 +23,21 @@ import numpy as np
 from quoth.answers.evidence import Source, Spans, chance, odds_of, quote
 from quoth.arrays import Doubles
 from quoth.records import Sentence
-from quoth.text.boundaries import breaks_phrase, surface_group
+from quoth.text.boundaries import surface_group
 from quoth.text.passages import Ranges, sentences
 
 SHORT = 60
 """Characters that a heading has at most, and an item of a list without markers."""
+WRAPPED = 40
+"""Characters that a row of wrapped prose has at least."""
 ITEMS, CHARACTERS, LONGEST = 6, 400, 1000
 """A list with at most this many items or characters may be given whole, if it is not longer than the last."""
-_LINES = re.compile(r"\s*\n\s*")
 _MARKER = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)])[^\S\n]+(?=\S)")
 _ROW = re.compile(r"\t|\||^[^,]*,[^,\s][^,]*,\S")
-_CELL_END = re.compile(r"\t|\||(?<=\S) {2,}")
+_CELL_END = re.compile(r"\t|\||(?<=[^\s.!?:]) {2,}")
 _FIELDS = re.compile(rf"{_ROW.pattern}|{_CELL_END.pattern}|:\s")
 _MARKDOWN = re.compile(r"#{1,6}\s")
-_ENDS = re.compile(r"[.!?…,;。！？][\"'”’»)\]]*$")
+_STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
 _ASKS_FOR_LIST = re.compile(
     r"\b(?:list|ingredients|steps)\b"
     r"|\b(?:what|which)\b(?:\s+\S+){0,3}?\s+(?:are|were)\b"
@@ -141,74 +142,96 @@ def _marked(text: Cut, inside: dict[int, list[int]], score_C: Doubles, asks_for_
 def cut(text: str) -> Cut:
     """What of a text may answer.
 
-    A heading may only along with a line indented below it, or with a list as a whole; so may a short line that ends in
-    a colon.
+    A heading may only along with a line indented below it, or with a list as a whole; so may a line that ends in a
+    colon, along with what follows.
     """
-    lines = list(_lines(text))
+    lines = _lines(text)
     heads = [_is_heading(text, lines, i) for i in range(len(lines))]
     sentences_of = [[(line.at + a, line.at + b) for a, b in sentences(text[line.at : line.end])] for line in lines]
     first = [0, *accumulate(map(len, sentences_of))]
     pieces = [piece for group in sentences_of for piece in group]
-    lists = []
+    lists, parts = [], []
     for i, j in _lists(text, lines, heads):
-        leads = i > 0 and (heads[i - 1] or text[lines[i - 1].end - 1] == ":")
+        leads = i > 0 and (heads[i - 1] or _introduces(text, lines[i - 1]))
         start = pieces[first[i] - 1][0] if leads else lines[i].start
-        size = lines[j - 1].end - start
-        if size <= CHARACTERS or (j - i <= ITEMS and size <= LONGEST):
-            lists.append(Part(start, lines[j - 1].end, first[i] - leads, first[j]))
-    introduce = {each.first for each in lists}
-    parts = []
+        lists.append(Part(start, lines[j - 1].end, first[i] - leads, first[j]))
     for i, line in enumerate(lines):
         if heads[i] or _is_banner(text, lines, i):
             continue
-        under = (
-            i > 0
-            and heads[i - 1]
-            and line.at == line.start
-            and (line.column > lines[i - 1].column or text[lines[i - 1].end - 1] == ":")
-        )
+        above = lines[i - 1] if i and heads[i - 1] and line.at == line.start else None
+        under = above is not None and (line.column > above.column or _introduces(text, above))
         for at in range(first[i], first[i + 1]):
             since = at - (under and at == first[i])
-            if at not in introduce or text[pieces[at][1] - 1] != ":":
+            if text[pieces[at][1] - 1] != ":" or len(pieces) == 1:
                 parts.append(Part(pieces[since][0], pieces[at][1], since, at + 1))
     return Cut(pieces, parts, lists)
 
 
-def _lines(text: str) -> Iterator[Line]:
-    """The lines of a text, wrapped prose as one. Those without letters and digits count as empty."""
-    start, above = 0, 0
-    ends = [match.span() for match in _LINES.finditer(text) if _ends_line(text, *match.span())]
-    for end, following in [*ends, (len(text.rstrip()), len(text))]:
-        start += len(text[start:end]) - len(text[start:end].lstrip())
-        if any(map(str.isalnum, text[start:end])):
+def _lines(text: str) -> list[Line]:
+    """The lines of a text, those that prose is wrapped into as one. Lines without letters and digits count as empty."""
+    rows: list[Line] = []
+    widths: list[int] = []  # of each block of rows
+    begin = above = 0
+    for row in text.split("\n"):
+        start, end = begin + len(row) - len(row.lstrip()), begin + len(row.rstrip())
+        if any(map(str.isalnum, row)):
             marker = _MARKER.match(text, start, end)
-            yield Line(start, marker.end() if marker else start, end, start - text.rfind("\n", 0, start) - 1, above)
+            if above != 1 or not rows:
+                widths.append(0)
+            widths[-1] = max(widths[-1], end - begin)
+            rows.append(Line(start, marker.end() if marker else start, end, start - begin, above))
             above = 0
-        start, above = following, above + text.count("\n", end, following)
+        above += 1
+        begin += len(row) + 1
+    lines: list[Line] = []
+    block = -1
+    for i, row in enumerate(rows):
+        block += row.above != 1 or not i
+        if i and _goes_on(text, rows[i - 1], row, widths[block]):
+            lines[-1] = lines[-1]._replace(end=row.end)
+        else:
+            lines.append(row)
+    return lines
 
 
-def _ends_line(text: str, end: int, following: int) -> bool:
-    """Whether the line break between these characters is more than the wrapping of prose."""
-    row = text[text.rfind("\n", 0, end) + 1 : end]
-    return breaks_phrase(text, end, following) or bool(_ROW.search(row))
+def _goes_on(text: str, row: Line, following: Line, width: int) -> bool:
+    """Whether prose is wrapped between two rows of a block of this width: the second begins with a lower-case letter,
+    or its first word had no room in the first."""
+    length = row.column + row.end - row.start
+    if following.above != 1 or following.at > following.start or length < WRAPPED:
+        return False
+    if _ROW.search(text[row.start : row.end]):
+        return False
+    if text[following.start].islower():
+        return True
+    flush = following.column in (row.column, row.column + row.at - row.start)
+    word = text[following.start : following.end].split(maxsplit=1)[0]
+    return flush and text[row.end - 1] not in ".!?:;" and length + 1 + len(word) > width
+
+
+def _introduces(text: str, line: Line) -> bool:
+    return text[line.end - 1] == ":"
 
 
 def _is_heading(text: str, lines: list[Line], i: int) -> bool:
-    """Whether a line is the heading of what is below it: of Markdown, or a short one that ends in a colon, or without a
-    mark, and is followed by an empty, a longer or an indented line, or by nothing."""
+    """Whether a line is the heading of what is below it: of Markdown; or a short one without a full stop that ends in a
+    colon, has a line indented below it, or begins with a capital after an empty line and is followed by an empty line,
+    a longer one or nothing."""
     line, body = lines[i], text[lines[i].start : lines[i].end]
     if line.at > line.start or len(lines) == 1:
         return False
     if _MARKDOWN.match(body):
         return True
-    if len(body) > SHORT or _ENDS.search(body) or _FIELDS.search(body):
+    if len(body) > SHORT or _STOP.search(body) or _FIELDS.search(body):
         return False
     if body.endswith(":"):
         return True
     below = lines[i + 1] if i + 1 < len(lines) else None
     if below is not None and below.column > line.column:
         return True
-    return line.above != 1 and (below is None or below.above > 1 or below.end - below.start > SHORT)
+    if line.above == 1 or not body[0].isalnum() or body[0].islower():
+        return False
+    return below is None or below.above > 1 or below.end - below.start > SHORT
 
 
 def _is_banner(text: str, lines: list[Line], i: int) -> bool:
@@ -218,25 +241,36 @@ def _is_banner(text: str, lines: list[Line], i: int) -> bool:
 
 
 def _lists(text: str, lines: list[Line], heads: list[bool]) -> Iterator[tuple[int, int]]:
-    """Lists of two or more items, as ranges of lines: lines with markers and what is indented below them, or short
-    lines one below the other that are neither sentences nor fields nor rows."""
+    """Short lists, as ranges of lines: what is indented below a line that ends in a colon; lines with markers and what
+    is indented below them; short lines one below the other that are neither sentences nor fields nor rows."""
+    headings = {line for line, heads_it in zip(lines, heads, strict=True) if heads_it}
 
-    def plain(i: int) -> bool:
-        body = text[lines[i].start : lines[i].end]
-        ends = body.endswith((".", "!", "?", ":"))
-        return not (heads[i] or ends or len(body) > SHORT or _FIELDS.search(body))
+    def plain(line: Line) -> bool:
+        body = text[line.start : line.end]
+        ends = line in headings or line.at > line.start or body.endswith((".", "!", "?", ":"))
+        return not (ends or len(body) > SHORT or _FIELDS.search(body))
+
+    def up_to(i: int, belongs: Callable[[Line], bool]) -> int:
+        return next((j for j in range(i + 1, len(lines)) if not belongs(lines[j])), len(lines))
+
+    def block(i: int, top: Line) -> int:
+        return up_to(i, lambda line: line.column >= top.column)
+
+    def run(i: int, top: Line) -> int:
+        if top.at > top.start:
+            return up_to(i, lambda line: line.at > line.start or (line.above == 1 and line.column > top.column))
+        return up_to(i, lambda line: line.above == 1 and plain(line)) if plain(top) else i + 1
+
+    def is_short(i: int, j: int) -> bool:
+        size = lines[j - 1].end - lines[i].start
+        return size <= CHARACTERS or (j - i <= ITEMS and size <= LONGEST)
 
     i = 0
     while i < len(lines):
-        j = i + 1
-        if lines[i].at > lines[i].start:
-            while j < len(lines) and (
-                lines[j].at > lines[j].start or (lines[j].above == 1 and lines[j].column > lines[i].column)
-            ):
-                j += 1
-        elif plain(i):
-            while j < len(lines) and lines[j].above == 1 and lines[j].at == lines[j].start and plain(j):
-                j += 1
-        if j - i > 1:
-            yield i, j
-        i = j
+        below = i > 0 and _introduces(text, lines[i - 1]) and lines[i].column > lines[i - 1].column
+        end = block(i, lines[i]) if below else i
+        if not below or not is_short(i, end):
+            below, end = False, run(i, lines[i])
+        if below or (end - i > 1 and is_short(i, end)):
+            yield i, end
+        i = end
