@@ -348,6 +348,15 @@ def test_a_dash_reads_a_query_a_line(corpus: Path, run: Run, oracle: Oracle, mon
     assert [json.loads(line)["query"] for line in lines] == ["It is in [MASK].", "Ή [MASK]."]
 
 
+@pytest.mark.parametrize("command", ["fill", "ask", "search"])
+def test_standard_input_without_a_line_is_a_mistake(
+    corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    stdin(monkeypatch, b"\n \n")
+    code, out, err = run(command, corpus, "-")
+    assert (code, out, err) == (2, "", "quoth: standard input is empty; write one text or question per line\n")
+
+
 def test_a_bad_line_is_told_and_the_others_are_answered(
     corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -643,6 +652,8 @@ def test_help_fits_a_screen_and_starts_with_an_example(run: Run, monkeypatch: py
         (["fill", "x.quoth", "a [MASK]", "--topk", "3"], "--topk; did you mean --top-k? See `quoth fill --help`"),
         (["fil", "x.quoth"], "no such command 'fil'. Did you mean 'fill'? See `quoth --help`"),
         (["search", "x.quoth"], "missing argument 'QUERY'; see `quoth search --help`"),
+        (["ask", "Who?"], "'Who?' is not a corpus, which comes first: quoth ask DIR QUESTION; see `quoth ask --help`"),
+        (["classify", "x", "y"], "missing option '--labels'; see `quoth classify --help`"),
         (["fill", "x.quoth", "a", "[MASK]"], "a text with spaces must be in quotes; see `quoth fill --help`"),
         (["embed", "x.quoth", "--precision", "sq9"], "'sq9' is not one of 'sq8', 'sq4', 'fp16', 'fp32'"),
         (["fill", "x.quoth", "a [MASK]", "--model", "quoth-min"], "no model 'quoth-min'; did you mean quoth-mini?"),

@@ -283,8 +283,11 @@ def test_inputs_never_exceed_the_model(folder: Path) -> None:
 
 
 def test_mistakes(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="device 'gpu9' is not available; use cpu, cuda or mps"):
+    with pytest.raises(InputError, match="device 'gpu9' is not available on this machine; use cpu"):
         Transformer.load(locate(str(folder), NPMConfig).encoder, device="gpu9")
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match=r"device 'cuda' is not available on this machine; use cpu( or mps)?$"):
+            Transformer.load(locate(str(folder), NPMConfig).encoder, device="cuda")
     with pytest.raises(InputError, match="dtype 'int8' is unknown; use one of fp32, bf16, fp16, auto"):
         Transformer.load(locate(str(folder), NPMConfig).encoder, dtype="int8")
     (tmp_path / "config.json").write_text("{}")

@@ -187,6 +187,21 @@ def test_haystack_answers_are_slices_of_document_and_context(component: Any, cor
     assert [each.score for each in answers] == sorted((each.score for each in answers), reverse=True)
 
 
+def test_haystack_sentences_are_documents_with_their_place(component: Any, corpus: quoth.Corpus) -> None:
+    found = component.run(query=QUERY)["sentences"]
+    expected = component._reader.ask(QUERY).sentences
+    assert found
+    assert [each.score for each in found] == pytest.approx([each.probability for each in expected], rel=1e-4)
+    for each in found:
+        document = corpus.document(each.meta["document_id"])
+        assert each.content == document.text[each.meta["start"] : each.meta["end"]]
+        assert (each.meta["year"], each.meta["title"], each.meta["corpus"]) == (
+            document.metadata["year"],
+            document.title,
+            "c",
+        )
+
+
 def test_a_haystack_pipeline_is_stored_and_run(component: Any) -> None:
     from haystack import Pipeline
 
@@ -221,21 +236,27 @@ class OneReader:
 
 
 @pytest.fixture
-def told(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The reader's best answer as a tool tells it."""
+def told(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The reader's best answer and sentence as a tool tells them."""
     one = OneReader(tmp_path)
     monkeypatch.setattr(shared, "Reader", one)
-    best = one.from_pretrained("", corpus).ask(QUERY, top_k=2)[0]
-    place = best.evidence[0]
-    where = {"document_id": place.document_id, "title": place.title, "start": place.start, "end": place.end}
-    quotation = corpus.document(place.document_id).text[place.start : place.end]
-    return {
+    found = one.from_pretrained("", corpus).ask(QUERY, top_k=2)
+    best, sentence = found[0], found.sentences[0]
+
+    def places(place: quoth.Evidence) -> list[dict[str, Any]]:
+        where = {"document_id": place.document_id, "title": place.title, "start": place.start, "end": place.end}
+        quotation = corpus.document(place.document_id).text[place.start : place.end]
+        return [{"quotation": quotation, **where, "context": place.context}]
+
+    answer = {
         "answer": best.text,
         "probability": pytest.approx(best.probability, rel=1e-4),
         "status": best.status,
         "num_places": best.num_places,
-        "places": [{"quotation": quotation, **where, "context": place.context}],
+        "places": places(best.evidence[0]),
     }
+    likely = pytest.approx(sentence.probability, rel=1e-4)
+    return [answer, {"sentence": sentence.text, "probability": likely, "places": places(sentence.evidence[0])}]
 
 
 def check_verified(verify: Callable[[str], Any], corpus: quoth.Corpus) -> None:
@@ -250,7 +271,7 @@ def check_verified(verify: Callable[[str], Any], corpus: quoth.Corpus) -> None:
     assert found["nearest"][0]["document_id"] == "d1"
 
 
-def test_langchain_tools_ask_and_verify(corpus: quoth.Corpus, told: dict[str, Any]) -> None:
+def test_langchain_tools_ask_and_verify(corpus: quoth.Corpus, told: list[dict[str, Any]]) -> None:
     pytest.importorskip("langchain_core", reason="the extra langchain is not installed")
     from quoth.integrations.langchain import ask_tool, verify_tool
 
@@ -258,25 +279,25 @@ def test_langchain_tools_ask_and_verify(corpus: quoth.Corpus, told: dict[str, An
     assert (ask.name, list(ask.args)) == ("ask_corpus", ["question"])
     assert (verify.name, list(verify.args)) == ("verify_quote", ["text"])
     assert "the corpus 'c'" in ask.description
-    answers = ask.invoke({"question": QUERY})["answers"]
-    assert len(answers) == 2
-    assert answers[0] == told
+    found = ask.invoke({"question": QUERY})
+    assert len(found["answers"]) == 2
+    assert [found["answers"][0], found["sentences"][0]] == told
     check_verified(lambda text: verify.invoke({"text": text}), corpus)
     assert ask.invoke({"question": " "}).startswith("the question is empty")  # told, not raised
     message = verify.invoke({"type": "tool_call", "id": "1", "name": "verify_quote", "args": {"text": "raven"}})
     assert '"occurs": true' in message.content
 
 
-def test_llama_index_tools_ask_and_verify(corpus: quoth.Corpus, told: dict[str, Any]) -> None:
+def test_llama_index_tools_ask_and_verify(corpus: quoth.Corpus, told: list[dict[str, Any]]) -> None:
     pytest.importorskip("llama_index.core", reason="the extra llama-index is not installed")
     from quoth.integrations.llama_index import ask_tool, verify_tool
 
     ask, verify = ask_tool(corpus.path, top_k=2), verify_tool(corpus.path)
     assert (ask.metadata.name, verify.metadata.name) == ("ask_corpus", "verify_quote")
     assert "the corpus 'c'" in ask.metadata.description
-    answers = ask.call(question=QUERY).raw_output["answers"]
-    assert len(answers) == 2
-    assert answers[0] == told
+    found = ask.call(question=QUERY).raw_output
+    assert len(found["answers"]) == 2
+    assert [found["answers"][0], found["sentences"][0]] == told
     check_verified(lambda text: verify.call(text=text).raw_output, corpus)
 
 

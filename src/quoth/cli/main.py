@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from errno import EACCES, EDQUOT, ENOSPC
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -167,10 +168,19 @@ def _misuse(error: Any) -> str:
     what = _out_of_bounds(error) or what[:1].lower() + what[1:]
     if type(error).__name__ == "NoSuchOption":
         what = f"no option {error.option_name}{_meant(error.option_name, error.ctx)}"
+    elif type(error).__name__ == "MissingParameter" and (first := _no_corpus(error)):
+        what = f"{first!r} is not a corpus, which comes first: {error.ctx.command_path} DIR {error.param.metavar}"
     elif "extra argument" in what:
         what += ": a text with spaces must be in quotes"
     read_on = f"see `{error.ctx.command_path if error.ctx else 'quoth'} --help`"
     return f"{what} {read_on.capitalize()}" if what.endswith("?") else f"{what}; {read_on}"
+
+
+def _no_corpus(error: Any) -> str:
+    """What was given in place of a corpus, if the argument after it is missing; else ""."""
+    first = error.ctx.params.get("directory") if error.ctx else None
+    is_text = error.param is not None and error.param.param_type_name == "argument"
+    return str(first) if is_text and first and Path(first).suffix != ".quoth" and not Path(first).exists() else ""
 
 
 def _out_of_bounds(error: Any) -> str:

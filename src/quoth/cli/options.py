@@ -150,7 +150,7 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
     input that are not blank.
 
     A line that is not UTF-8, or that `handle` refuses with an InputError, is reported with its number. The other lines
-    are handled, and the exit code is 2.
+    are handled, and the exit code is 2. Raises InputError if all lines are blank.
     """
     if text != "-":
         handle(0, text)
@@ -170,6 +170,8 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
             failed = True
     if failed:
         raise typer.Exit(2)
+    if not handled:
+        raise InputError("standard input is empty; write one text or question per line")
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import typer
 
 from quoth.cli.models import load, load_predictor, load_reader, load_searcher, open_corpora, ray_model, system
 from quoth.cli.options import Model, Ray, Setup, pairs, repeated
-from quoth.cli.output import note, plural, results
+from quoth.cli.output import counting, note, plural, results
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError, nearest
 from quoth.memory import bytes_named
@@ -231,7 +231,9 @@ def _library(paths: Sequence[Path], named: Named, setup: Setup, demo: bool) -> "
 
     for each in searches:
         if demo and isinstance(each, ZeroNER):
-            each.embed()
+            note("embedding the names of the atlas, for the search by entities")
+            with counting("embedding", "passages") as embedded:
+                each.embed(progress=embedded)
     return Library(Models(fills, asks, searches), list(paths))
 
 

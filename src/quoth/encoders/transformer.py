@@ -307,7 +307,9 @@ def device_named(name: str | None) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {name!r} is not available; use cpu, cuda or mps") from error
+        there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        usable = " or ".join(each for each, available in there.items() if available)
+        raise InputError(f"device {name!r} is not available on this machine; use {usable}") from error
     return device
 
 

@@ -12,9 +12,9 @@ from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import ExtractedAnswer
 
 from quoth.corpus.corpus import Corpus
-from quoth.integrations.shared import Found, Searching
+from quoth.integrations.shared import PLACE_KEYS, Found, Searching, quote_of
 from quoth.reader.model import Reader
-from quoth.records import Evidence, Prediction
+from quoth.records import Evidence, Prediction, Sentence
 
 
 class _Stored:
@@ -77,11 +77,14 @@ class QuothRetriever(_Stored):
 
 @component
 class QuothReader(_Stored):
-    """Answers a question with phrases of a corpus, as `ExtractedAnswer`s.
+    """Answers a question with phrases of a corpus, as `ExtractedAnswer`s, and with sentences, as `Document`s.
 
     An answer's `document` is a document of the corpus, and `document_offset` counts the code points of its content;
     `context` is the passage, in which `context_offset` counts. `score` is the chance of being right. The metadata have
     `status` ("answered", "unsure" or "not_found"), `abstained` (it is not "answered") and `num_places`.
+
+    A sentence (or list item, row, short list) has as its `score` the chance that it answers; its metadata are those of
+    the corpus's document, with document_id, title, start, end, passage and corpus.
     """
 
     def __init__(
@@ -110,8 +113,8 @@ class QuothReader(_Stored):
         if self._reader is None:
             self._reader = Reader.from_pretrained(self.model, Corpus.open(self.corpus))
 
-    @component.output_types(answers=list[ExtractedAnswer])
-    def run(self, query: str, top_k: int | None = None) -> dict[str, list[ExtractedAnswer]]:
+    @component.output_types(answers=list[ExtractedAnswer], sentences=list[Document])
+    def run(self, query: str, top_k: int | None = None) -> dict[str, Any]:
         """Answer a question.
 
         Args:
@@ -119,7 +122,7 @@ class QuothReader(_Stored):
             top_k: Number of answers; None: the component's.
 
         Returns:
-            A dictionary with `answers`, best first.
+            A dictionary with `answers` and `sentences`, best first.
         """
         self.warm_up()
         assert self._reader is not None
@@ -127,12 +130,25 @@ class QuothReader(_Stored):
         corpus.catch_up()
         found = self._reader.ask(query, top_k=self.top_k if top_k is None else top_k, passages=self.passages)
         kept = [each for each in found if each.evidence and not (self.drop_guesses and each.abstained)]
-        return {"answers": [_answer(corpus, query, each, each.evidence[0]) for each in kept]}
+        return {
+            "answers": [_answer(corpus, query, each, each.evidence[0]) for each in kept],
+            "sentences": [_sentence(corpus, each, each.evidence[0]) for each in found.sentences],
+        }
 
 
 def _document(found: Found) -> Document:
     score = found.metadata.pop("score")
     return Document(id=found.id, content=found.text, meta=found.metadata, score=score)
+
+
+def _sentence(corpus: Corpus, sentence: Sentence, place: Evidence) -> Document:
+    place_of = {key: getattr(place, key) for key in PLACE_KEYS if key != "score"}
+    return Document(
+        id=f"{place.document_id}#{place.start}-{place.end}",
+        content=quote_of(place),
+        meta={**corpus.document(place.document_id).metadata, **place_of},
+        score=sentence.probability,
+    )
 
 
 def _answer(corpus: Corpus, query: str, answer: Prediction, best: Evidence) -> ExtractedAnswer:

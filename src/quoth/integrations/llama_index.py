@@ -69,7 +69,8 @@ def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) ->
 
     Returns:
         The tool. It returns `status`, a `note` that says what it means, and `answers`, a list of answer, probability,
-        status, num_places, and as `places` the best place: quotation, document_id, title, start, end and context.
+        status, num_places, and as `places` the best place: quotation, document_id, title, start, end and context; and
+        `sentences` that may answer, a list of sentence, probability and `places`.
 
     Raises:
         CorpusNotFoundError: No corpus in that folder.

@@ -21,7 +21,7 @@ from quoth.index.options import Mode, SearchOptions
 from quoth.model.base import CorpusModel
 from quoth.model.loading import load
 from quoth.reader.model import Reader
-from quoth.records import NOT_FOUND, Evidence, Hit, Prediction, Status
+from quoth.records import NOT_FOUND, Evidence, Hit, Prediction, Sentence, Status
 
 PLACES = 3
 """Places told at most."""
@@ -52,7 +52,8 @@ class Asking:
         """What `ask_corpus` does, as an assistant is told."""
         return (
             f"Answer a question with phrases quoted from the corpus {self.corpus.name!r}, best first, each with its "
-            "probability of being right and the place where it occurs. `note` says what `status` means."
+            "probability of being right and the place where it occurs; and with whole sentences, which say more where "
+            "it asks how or why, or for a list. `note` says what `status` means."
         )
 
     @property
@@ -68,7 +69,12 @@ class Asking:
         with self._lock:
             self.corpus.catch_up()
             found = self._reader.ask(question, top_k=self._top_k)
-        return {"status": found.status, "note": NOTES[found.status], "answers": [_answer(each) for each in found]}
+        return {
+            "status": found.status,
+            "note": NOTES[found.status],
+            "answers": [_answer(each) for each in found],
+            "sentences": [_sentence(each) for each in found.sentences],
+        }
 
     def verify_quote(self, text: str) -> dict[str, Any]:
         """Whether and where words occur, and what is nearest if they do not. Raises InputError."""
@@ -90,6 +96,14 @@ def _answer(prediction: Prediction) -> dict[str, Any]:
         "status": prediction.status,
         "num_places": prediction.num_places,
         "places": [_place(each) for each in prediction.evidence[:1]],
+    }
+
+
+def _sentence(sentence: Sentence) -> dict[str, Any]:
+    return {
+        "sentence": sentence.text,
+        "probability": sentence.probability,
+        "places": [_place(each) for each in sentence.evidence],
     }
 
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
 from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, predict_spans, sources_of
+from quoth.answers.lists import answer_phrases
 from quoth.answers.options import answered_from
-from quoth.answers.sentences import answer_phrases, answer_sentences
+from quoth.answers.sentences import answer_sentences
 from quoth.fields import Count, checked
 from quoth.index.options import Mode
 from quoth.model.base import Model
@@ -99,8 +100,8 @@ class Reader(Model):
             The answers, best first, or a list of such lists for several questions. `log_score` is the log odds of an
             answer against "no answer here", summed over its places; `probability` its chance of being right. Where a
             question asks for several things, an answer may be a list as it stands, and `parts` its items. Its
-            `sentences` are up to three that may answer the question: where it asks how or why, or no phrase is sure,
-            these say more.
+            `sentences` are up to three that may answer the question, or list items and rows, or short lists as a whole:
+            where it asks how or why, or no phrase is sure, these say more.
 
         Raises:
             InputError: An empty question, or a number out of bounds.
@@ -128,7 +129,7 @@ class Reader(Model):
                     least,
                     config.defaults.not_found_below,
                 ),
-                answer_sentences(*found, prior, weights),
+                answer_sentences(*found, prior, weights, question=text),
             )
             for text, found in zip(
                 asked, self.read(asked, question, options.passages, exclude, options.mode), strict=True
