@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,8 @@ def test_the_numbers_are_those_of_asking_afterwards(
 ) -> None:
     asked: list[int] = []
     found = calibrate(quoth.Reader(reader), [(corpus, questions)], seed=3, progress=asked.append)
-    fitted = quoth.Reader(reader, [corpus])
-    fitted.config = found.config
+    fitted = quoth.Reader(copy(reader), [corpus])
+    fitted.config = fitted.reader.config = found.config
     rng, right, given = random.Random(3), [], []
     for question in questions:
         hidden = rng.random() < UNANSWERABLE

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from quoth.answers.calibration import LEAST_ANSWERS
 from quoth.answers.calibration import calibrate as fit_thresholds
-from quoth.answers.evidence import RIVALS, chance, features, log_odds, predict_spans
+from quoth.answers.evidence import RIVALS, Source, Spans, chance, features, log_odds, predict_spans, settled
+from quoth.answers.lists import answer_phrases
 from quoth.answers.sentences import answer_sentences
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import exact_match, has_answer
@@ -21,11 +23,19 @@ from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.reader.config import ReaderConfig
 from quoth.reader.model import Reader
+from quoth.reader.network import AT_A_TIME
 
 UNANSWERABLE = 0.2
 """The share of the questions that are asked without the passages that answer them."""
 SEARCHED = 100
 PRIORS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
+SAME = 0.99
+"""The share of first answers, at least, that are those of reading everything."""
+BOUNDS = tuple(each / 2 for each in range(-24, 25))
+Read = tuple[list[Source], list[Spans]]
+"""Passages, and what a reader marks in them."""
+Judged = tuple[tuple[float, ...], bool]
+"""Features, and whether it is right."""
 Setting = TypeVar("Setting")
 
 
@@ -47,17 +57,19 @@ def calibrate(
     seed: int = 7,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Calibrated:
-    """Fit `prior`, `calibration`, `sentence_calibration` and the thresholds of a reader on questions, those about a
-    corpus asked over it.
+    """Fit `prior`, `unread_bound`, `calibration`, `sentence_calibration` and the thresholds of a reader on questions,
+    those about a corpus asked over it.
 
     `progress` receives the number of questions asked so far. Raises InputError if there are too few questions, and as
     `Reader.ask` does.
     """
     if (number := sum(len(questions) for _, questions in asked)) < LEAST_ANSWERS:
         raise InputError(f"{number} questions; give at least {LEAST_ANSWERS}; a few hundred are good")
+    whole = copy(reader.reader)
+    whole.config = replace(reader.config, unread_bound=None)
     rng, read, count = random.Random(seed), [], 0
     for corpus, questions in asked:
-        own = Reader(reader.reader, [corpus])
+        own = Reader(whole, [corpus])
         hidden = [_evidence(corpus, each) if rng.random() < UNANSWERABLE else set() for each in questions]
         texts = [each.text for each in questions]
         for question, gone, found in zip(questions, hidden, own.read(texts, texts, exclude=hidden), strict=True):
@@ -65,23 +77,28 @@ def calibrate(
             progress(count := count + 1)
     first = {
         prior: [
-            (features(best, question.text)[0], not gone and exact_match(best[0].text, question))
+            not gone and exact_match(best.text, question)
             for question, gone, found in read
-            if (best := predict_spans(*found, RIVALS, prior=prior))
+            for best in answer_phrases(question.text, *found, 1, prior)
         ]
         for prior in PRIORS
     }
-    prior = simplest({prior: [right for _, right in judged] for prior, judged in first.items()})
-    sentences = [
-        ((1.0, log_odds(best.probability)), not gone and has_answer(best.text, question))
-        for question, gone, found in read
-        for best in answer_sentences(*found, prior, None, 1)
-    ]
-    rows, right = zip(*first[prior], strict=True)
-    fitted = fit_thresholds(rows, right)
+    prior = simplest(first)
+    bound = least_bound([found for _, _, found in read], prior)
+    answers, sentences = list[Judged](), list[Judged]()
+    for question, gone, found in read:
+        part = enough(found, prior, bound)
+        if best := answer_phrases(question.text, *part, RIVALS, prior):
+            right = not gone and exact_match(best[0].text, question)
+            answers.append((features(best, question.text)[0], right))
+        for sentence in answer_sentences(*part, prior, None, 1, question.text):
+            right = not gone and has_answer(sentence.text, question)
+            sentences.append(((1.0, log_odds(sentence.probability)), right))
+    fitted = fit_thresholds(*zip(*answers, strict=True))
     config = replace(
         reader.config,
         prior=prior,
+        unread_bound=bound,
         calibration=fitted.calibration,
         sentence_calibration=fit_thresholds(*zip(*sentences, strict=True)).calibration,
         defaults=replace(
@@ -91,8 +108,30 @@ def calibrate(
             thresholds=fitted.thresholds,
         ),
     )
-    given = [yes for row, yes in first[prior] if chance(fitted.calibration, row) >= fitted.min_probability]
-    return Calibrated(config, len(read), sum(right), len(given), sum(given))
+    given = [yes for row, yes in answers if chance(fitted.calibration, row) >= fitted.min_probability]
+    return Calibrated(config, len(read), sum(yes for _, yes in answers), len(given), sum(given))
+
+
+def least_bound(read: Sequence[Read], prior: float) -> float | None:
+    """The smallest `unread_bound` with which enough of the first answers are those of everything, if there is one."""
+    whole = [_first(each, prior) for each in read]
+    for bound in BOUNDS:
+        same = [_first(enough(each, prior, bound), prior) == first for each, first in zip(read, whole, strict=True)]
+        if sum(same) >= SAME * len(read):
+            return bound
+    return None
+
+
+def enough(read: Read, prior: float, bound: float | None) -> Read:
+    """The part of everything that is read with a bound (None: everything)."""
+    sources, spans = read
+    counts = range(AT_A_TIME, len(sources), AT_A_TIME) if bound is not None else ()
+    end = next((n for n in counts if settled(sources, spans[:n], prior, bound)), len(sources))
+    return sources[:end], spans[:end]
+
+
+def _first(read: Read, prior: float) -> list[str]:
+    return [each.text for each in predict_spans(*read, 1, prior=prior)]
 
 
 def simplest(right: Mapping[Setting, Sequence[bool]]) -> Setting:
