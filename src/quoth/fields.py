@@ -206,8 +206,8 @@ def _words(value: Any, kind: Any, none: str) -> str:
         return f"a list of {len(inner)} numbers"
     if origin in (tuple, Collection):
         item = get_args(inner[0])[0] if get_origin(inner[0]) is Annotated else inner[0]
-        others = "lists of two numbers" if get_origin(item) is tuple else "texts"
-        return "a list of " + {int: "whole numbers", float: "numbers"}.get(item, others)
+        several = "lists of two numbers" if get_origin(item) is tuple else "texts"
+        return "a list of " + {int: "whole numbers", float: "numbers"}.get(item, several)
     if kind is float and isinstance(value, float):
         return "a finite number"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(kind, "an object {}")

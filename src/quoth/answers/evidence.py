@@ -343,7 +343,7 @@ def features(found: Sequence[Prediction], question: str) -> list[tuple[float, ..
     how much of the question is in the passage of its best place or in its title, as a share of the words that name
     something.
     """
-    rows = []
+    rows = list[tuple[float, ...]]()
     for n, each in enumerate(found):
         rival = max((other.probability for m, other in enumerate(found) if m != n), default=0.0)
         lead = math.log(max(each.probability, _LEAST) / max(rival, _LEAST))

@@ -155,7 +155,7 @@ def answered_from(options: Any, defaults: Any) -> float:
         raise InputError(f"precision is {wanted} and min_probability {least}; give only one of them")
     for share, threshold in defaults.thresholds:
         if share >= wanted:
-            return threshold
+            return float(threshold)
     most = max((share for share, _ in defaults.thresholds), default=None)
     can = "promises none" if most is None else f"can promise at most {most}"
     raise InputError(

@@ -185,12 +185,12 @@ def _lines(text: str) -> list[Line]:
         begin += len(row) + 1
     lines: list[Line] = []
     block = -1
-    for i, row in enumerate(rows):
-        block += row.above != 1 or not i
-        if i and _goes_on(text, rows[i - 1], row, widths[block]):
-            lines[-1] = lines[-1]._replace(end=row.end)
+    for i, line in enumerate(rows):
+        block += line.above != 1 or not i
+        if i and _goes_on(text, rows[i - 1], line, widths[block]):
+            lines[-1] = lines[-1]._replace(end=line.end)
         else:
-            lines.append(row)
+            lines.append(line)
     return lines
 
 

@@ -89,11 +89,11 @@ def calibrate(
     for question, gone, found in read:
         part = enough(found, prior, bound)
         if best := answer_phrases(question.text, *part, RIVALS, prior):
-            right = not gone and exact_match(best[0].text, question)
-            answers.append((features(best, question.text)[0], right))
-        for sentence in answer_sentences(*part, prior, None, 1, question.text):
-            right = not gone and has_answer(sentence.text, question)
-            sentences.append(((1.0, log_odds(sentence.probability)), right))
+            answers.append((features(best, question.text)[0], not gone and exact_match(best[0].text, question)))
+        for one in answer_sentences(*part, prior, None, 1, question.text):
+            sentences.append(((1.0, log_odds(one.probability)), not gone and has_answer(one.text, question)))
+    if not answers:
+        raise InputError(f"no question finds a passage with an answer in {asked[0][0].path}; give questions about it")
     fitted = fit_thresholds(*zip(*answers, strict=True))
     config = replace(
         reader.config,
@@ -114,9 +114,8 @@ def calibrate(
 
 def least_bound(read: Sequence[Read], prior: float) -> float | None:
     """The smallest `unread_bound` with which enough of the first answers are those of everything, if there is one."""
-    whole = [_first(each, prior) for each in read]
     for bound in BOUNDS:
-        same = [_first(enough(each, prior, bound), prior) == first for each, first in zip(read, whole, strict=True)]
+        same = [_first(enough(each, prior, bound), prior) == _first(each, prior) for each in read]
         if sum(same) >= SAME * len(read):
             return bound
     return None
@@ -125,9 +124,10 @@ def least_bound(read: Sequence[Read], prior: float) -> float | None:
 def enough(read: Read, prior: float, bound: float | None) -> Read:
     """The part of everything that is read with a bound (None: everything)."""
     sources, spans = read
-    counts = range(AT_A_TIME, len(sources), AT_A_TIME) if bound is not None else ()
-    end = next((n for n in counts if settled(sources, spans[:n], prior, bound)), len(sources))
-    return sources[:end], spans[:end]
+    for n in range(AT_A_TIME, len(sources), AT_A_TIME):
+        if bound is not None and settled(sources, spans[:n], prior, bound):
+            return sources[:n], spans[:n]
+    return read
 
 
 def _first(read: Read, prior: float) -> list[str]:

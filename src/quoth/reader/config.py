@@ -101,7 +101,7 @@ class ReaderConfig(ModelConfig):
         "give its chance of being right; those left out are 0. None: the share is reported.",
     ] = None
     sentence_calibration: Annotated[
-        tuple[float, float] | None, "As `calibration`, of a sentence's share: the chance that it answers a question."
+        tuple[float, ...] | None, "As `calibration`, of a sentence's share: the chance that it answers a question."
     ] = None
     defaults: ReaderDefaults = field(default_factory=ReaderDefaults)
 
