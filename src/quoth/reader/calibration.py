@@ -72,8 +72,8 @@ def calibrate(
         own = Reader(whole, [corpus])
         hidden = [_evidence(corpus, each) if rng.random() < UNANSWERABLE else set() for each in questions]
         texts = [each.text for each in questions]
-        for question, gone, found in zip(questions, hidden, own.read(texts, texts, exclude=hidden), strict=True):
-            read.append((question, bool(gone), found))
+        for question, rows, found in zip(questions, hidden, own.read(texts, texts, exclude=hidden), strict=True):
+            read.append((question, bool(rows), found))
             progress(count := count + 1)
     first = {
         prior: [
