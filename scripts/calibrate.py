@@ -24,7 +24,7 @@ from itertools import product
 from pathlib import Path
 
 from quoth.answers.calibration import calibrate as fit_thresholds
-from quoth.answers.evidence import RIVALS, Proposal, features
+from quoth.answers.evidence import Proposal, features
 from quoth.answers.options import FillOptions
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
@@ -32,7 +32,6 @@ from quoth.datasets.blanks import KINDS, draw_blanks
 from quoth.datasets.judging import normalise
 from quoth.datasets.questions import QAExample
 from quoth.hub import SETTINGS_FILE
-from quoth.model.calls import words_of
 from quoth.npm.blanks import PROPOSED, combine
 from quoth.npm.model import NPM
 from quoth.reader.calibration import calibrate, simplest
@@ -123,9 +122,9 @@ def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank]) -> Iterator[F
 
 def _judged(filled: Sequence[Filled], weights: Weights) -> list[Judged]:
     return [
-        (features(best, words_of(text))[0], normalise(best[0].text) in {normalise(each) for each in answers})
+        (features(best), normalise(best.text) in {normalise(each) for each in answers})
         for (text, _, answers), proposed, marked in filled
-        if (best := combine(text, proposed, marked, weights, RIVALS))
+        for best in combine(text, proposed, marked, weights, 1)
     ]
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 import pytest
 
 from quoth.answers.calibration import SHARES, fit, not_found_threshold, threshold, thresholds
-from quoth.answers.evidence import calibrated, features, log_odds
+from quoth.answers.evidence import Source, calibrated, features, log_odds
 from quoth.answers.options import NPMDefaults, answered_from
 from quoth.errors import InputError
 from quoth.reader.config import ReaderAskOptions, ReaderDefaults
-from quoth.records import Evidence, Prediction
+from quoth.records import Evidence, Passage, Prediction
 from quoth_eval.statistics import abstention, interval
 from quoth_eval.tasks.reading import token_f1
 
@@ -24,39 +25,27 @@ def prediction(probability: float, score: float) -> Prediction:
 
 
 def test_a_calibrated_probability_by_hand() -> None:
-    [found] = calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), "", 1, 0.9)
+    [found] = calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), (), 0.9)
     expected = 1 / (1 + math.exp(-(-1.0 + 0.5 * math.log(4) + 0.25 * 3.0)))
     assert found.probability == pytest.approx(expected)
     assert (found.status, found.abstained) == ("unsure", True)
     assert sum(place.score for place in found.evidence) == pytest.approx(expected)
-    assert not calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), "", 1, expected - 1e-9)[0].abstained
+    assert not calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), (), expected - 1e-9)[0].abstained
 
 
 def test_features_by_hand() -> None:
-    place = Evidence("d", "Kenya", 0, 0, 1, "The capital is Nairobi; it lies high.", 0.5)
-    best, second = (Prediction("a", score, share, (place,)) for share, score in ((0.6, 2.0), (0.2, 0.5)))
-    found = features([best, second], "What is the capital city of Kenya?")
-    # capital and Kenya (in the title) of capital, city and Kenya: the other words name nothing.
-    assert found[0] == pytest.approx((1.0, math.log(1.5), 2.0, math.log(3), 2 / 3))
-    assert found[1] == pytest.approx((1.0, math.log(0.25), 0.5, -math.log(3), 2 / 3))
-    [alone] = features([best], "")
-    assert alone == pytest.approx((1.0, math.log(1.5), 2.0, math.log(0.6e6), 0.0))
-
-
-def test_the_chance_of_the_first_does_not_depend_on_how_many_are_shown() -> None:
-    found, weights = [prediction(0.6, 2.0), prediction(0.3, 1.0), prediction(0.1, 0.0)], (0.0, 0.0, 0.0, 1.0)
-    for shown in (1, 2, 3):
-        given = calibrated(found, weights, "", shown, 0.5)
-        assert len(given) == shown
-        assert given[0].probability == pytest.approx(1 / (1 + 0.5))  # its lead: log 2
+    best = Prediction("by the sea", 2.0, 0.6, (Evidence("d", "", 7, 0, 10, "by the sea", 0.5, "c"),))
+    of = Source(Passage(7, "d", "", "by the sea", 0, 10), "c", -0.25)
+    for read, relevance in (([of], -0.25), ([replace(of, corpus="b"), of], -0.25), ([replace(of, corpus="b")], 0.0)):
+        assert features(best, read) == pytest.approx((1.0, math.log(1.5), 2.0, relevance, -math.log(3)))
 
 
 def test_without_weights_the_share_is_told() -> None:
     given = prediction(0.3, -2.0)
-    assert calibrated([given], None, "", 1, 0.0) == [given]
-    [sure] = calibrated([prediction(1.0, 800.0)], (0.0, 1.0, 1.0), "", 1, 0.5)
+    assert calibrated([given], None, (), 0.0) == [given]
+    [sure] = calibrated([prediction(1.0, 800.0)], (0.0, 1.0, 1.0), (), 0.5)
     assert sure.probability == pytest.approx(1.0)
-    assert calibrated([prediction(0.0, -900.0)], (0.0, 1.0, 1.0), "", 1, 0.5)[0].abstained
+    assert calibrated([prediction(0.0, -900.0)], (0.0, 1.0, 1.0), (), 0.5)[0].abstained
 
 
 @pytest.mark.parametrize(
@@ -76,9 +65,9 @@ def test_without_weights_the_share_is_told() -> None:
 def test_three_states_by_hand(
     chances: tuple[float, float], answered_from: float, not_found_below: float, expected: str
 ) -> None:
-    found = calibrated([prediction(each, 0.0) for each in chances], None, "", 2, answered_from, not_found_below)
+    found = calibrated([prediction(each, 0.0) for each in chances], None, (), answered_from, not_found_below)
     assert [each.status for each in found] == expected.split()
-    assert calibrated([], None, "", 2, answered_from, not_found_below) == []
+    assert calibrated([], None, (), answered_from, not_found_below) == []
 
 
 @pytest.mark.parametrize("kind", [ReaderDefaults, NPMDefaults])

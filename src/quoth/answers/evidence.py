@@ -35,9 +35,8 @@ from quoth.answers.ranking import (
 from quoth.arrays import Doubles, Rows
 from quoth.index.key_table import passage_of
 from quoth.records import Evidence, Passage, Prediction, Status
-from quoth.text.boundaries import STOP_WORDS, core, surface_group
+from quoth.text.boundaries import core, surface_group
 from quoth.text.passages import crosses_sentence, is_balanced
-from quoth.text.terms import analyse
 from quoth.timing import step
 
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 
 Weights = tuple[float, ...]
 """Of the first of an answer's `features`."""
-RIVALS = 2
-"""How many answers must be known, so that the best one's lead is."""
 _LEAST = 1e-6
 
 
@@ -336,30 +333,23 @@ def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M
     return Proposal(quoted(best, Quotes(evidence(1), len(places))), evidence)
 
 
-def features(found: Sequence[Prediction], question: str) -> list[tuple[float, ...]]:
-    """What the chance that an answer is right goes by, for each answer to a question (two at least, if there are two):
+def features(answer: Prediction, read: Sequence[Source] = ()) -> tuple[float, ...]:
+    """What the chance that an answer is right goes by: 1; the log odds of its share among all; its score; the relevance
+    of the passage of its best place, if that is one of those that were `read`; and how short it is: minus the log of
+    its number of words."""
+    place = answer.evidence[0]
+    relevance = next((one.relevance for one in read if _is_of(place, one)), 0.0)
+    return 1.0, log_odds(answer.probability), answer.log_score, relevance, -math.log(len(answer.text.split()))
 
-    1; the log odds of its share among all; its score; its lead, the log of its share over that of its best rival; and
-    how much of the question is in the passage of its best place or in its title, as a share of the words that name
-    something.
-    """
-    rows = list[tuple[float, ...]]()
-    for n, each in enumerate(found):
-        rival = max((other.probability for m, other in enumerate(found) if m != n), default=0.0)
-        lead = math.log(max(each.probability, _LEAST) / max(rival, _LEAST))
-        rows.append((1.0, log_odds(each.probability), each.log_score, lead, _shared(question, each.evidence[0])))
-    return rows
+
+def _is_of(place: Evidence, source: Source) -> bool:
+    return (place.corpus, place.passage) == (source.corpus, source.passage.row)
 
 
 def log_odds(share: float) -> float:
     """log(p / (1 - p)), of a share between one in a million and all but that."""
     share = min(max(share, _LEAST), 1 - _LEAST)
     return math.log(share) - math.log1p(-share)
-
-
-def _shared(question: str, place: Evidence) -> float:
-    named = {term for term in analyse(question) if term not in STOP_WORDS}
-    return len(named.intersection(analyse(f"{place.title} {place.context}"))) / max(len(named), 1)
 
 
 def chance(weights: Weights, features: Sequence[float]) -> float:
@@ -369,23 +359,21 @@ def chance(weights: Weights, features: Sequence[float]) -> float:
 
 
 def calibrated(
-    found: Sequence[Prediction],
+    found: Iterable[Prediction],
     weights: Weights | None,
-    question: str,
-    top_k: int,
+    read: Sequence[Source],
     min_probability: float,
     not_found_below: float = 0.0,
 ) -> list[Prediction]:
-    """The `top_k` first of what was found (more, so that a rival of the best is known), with the chance of being right
-    as their probability (without weights: the share) and with their status.
+    """The predictions with the chance of being right as their probability (without weights: the share) and with their
+    status; `read` are the passages they were found in.
 
     Shares of places are scaled alike. From `min_probability` on a prediction is answered. The others are unsure; or not
     found, if even the best chance is below both thresholds.
     """
     if weights is not None:
-        chances = [chance(weights, row) for row in features(found, question)]
-        found = [each.with_probability(of) for each, of in zip(found, chances, strict=True)]
-    found = found[:top_k]
+        found = [each.with_probability(chance(weights, features(each, read))) for each in found]
+    found = list(found)
     best = max((each.probability for each in found), default=0.0)
     below: Status = "not_found" if best < min(not_found_below, min_probability) else "unsure"
     return [replace(each, status="answered" if each.probability >= min_probability else below) for each in found]

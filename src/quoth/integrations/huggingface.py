@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, predict_spans
+from quoth.answers.evidence import Source, Spans, calibrated, predict_spans
 from quoth.answers.options import TopK
 from quoth.corpus.corpus import Corpora, Corpus
 from quoth.errors import InputError, nearest
@@ -157,10 +157,10 @@ class QuestionAnswering:
                 for source, said in zip(sources, spans, strict=True)
             ]
             config = reader.config
-            answers = predict_spans(sources, short, max(top_k, RIVALS), prior=config.prior)
+            answers = predict_spans(sources, short, top_k, prior=config.prior)
             if each.context is None:
                 least, lowest = config.defaults.min_probability, config.defaults.not_found_below
-                answers = calibrated(answers, config.calibration, each.question, top_k, least, lowest)
+                answers = calibrated(answers, config.calibration, sources, least, lowest)
                 found.append(_of_corpus(answers, top_k, handle_impossible_answer))
             else:
                 none = 1 / (1 + math.exp(min(spans[0].total, 700.0))) if handle_impossible_answer else None

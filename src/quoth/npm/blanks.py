@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.evidence import RIVALS, Proposal, Source, calibrated, chosen, propose, propose_spans, sources_of
+from quoth.answers.evidence import Proposal, Source, calibrated, chosen, propose, propose_spans, sources_of
 from quoth.answers.options import FillOptions, ResolvedOptions
 from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
@@ -246,9 +246,9 @@ class BlankFiller(CorpusModel):
         marks, phrase_options = self.read(asked, proposed, options.read), self.per_text(asked, options)
         for text, found, marked, phrases in zip(asked.texts, proposed, marks, phrase_options, strict=True):
             marked = [span for span in marked if self._may_answer(span.best.text, phrases)]
-            best = combine(text, found, marked, weights, max(options.top_k, RIVALS), most, options.distinct)
+            best = combine(text, found, marked, weights, options.top_k, most, options.distinct)
             least, lowest = options.min_probability, self.config.defaults.not_found_below
-            yield calibrated(best, self.config.calibration, words_of(text), options.top_k, least, lowest)
+            yield calibrated(best, self.config.calibration, (), least, lowest)
 
     def _may_answer(self, text: str, options: ResolvedOptions) -> bool:
         """Whether a span that the reader marked is free of banned tokens, and not of stop words alone if these are

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from quoth.answers.calibration import LEAST_ANSWERS
 from quoth.answers.calibration import calibrate as fit_thresholds
-from quoth.answers.evidence import RIVALS, Source, Spans, chance, features, log_odds, predict_spans, settled
+from quoth.answers.evidence import Source, Spans, chance, features, log_odds, predict_spans, settled
 from quoth.answers.lists import answer_phrases
 from quoth.answers.sentences import answer_sentences
 from quoth.corpus.corpus import Corpus
@@ -29,9 +29,9 @@ UNANSWERABLE = 0.2
 """The share of the questions that are asked without the passages that answer them."""
 SEARCHED = 100
 PRIORS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
-SAME = 0.99
-"""The share of first answers, at least, that are those of reading everything."""
-BOUNDS = tuple(each / 2 for each in range(-24, 25))
+LOSS = 0.0025
+"""The share of right first answers, at most, that reading less may cost."""
+BOUNDS = tuple(each / 2 for each in range(-8, 11))
 Read = tuple[list[Source], list[Spans]]
 """Passages, and what a reader marks in them."""
 Judged = tuple[tuple[float, ...], bool]
@@ -84,12 +84,12 @@ def calibrate(
         for prior in PRIORS
     }
     prior = simplest(first)
-    bound = least_bound([found for _, _, found in read], prior)
+    bound = least_bound(read, prior)
     answers, sentences = list[Judged](), list[Judged]()
     for question, gone, found in read:
         part = enough(found, prior, bound)
-        if best := answer_phrases(question.text, *part, RIVALS, prior):
-            answers.append((features(best, question.text)[0], not gone and exact_match(best[0].text, question)))
+        for best in answer_phrases(question.text, *part, 1, prior):
+            answers.append((features(best, part[0]), not gone and exact_match(best.text, question)))
         for one in answer_sentences(*part, prior, None, 1, question.text):
             sentences.append(((1.0, log_odds(one.probability)), not gone and has_answer(one.text, question)))
     if not answers:
@@ -112,13 +112,22 @@ def calibrate(
     return Calibrated(config, len(read), sum(yes for _, yes in answers), len(given), sum(given))
 
 
-def least_bound(read: Sequence[Read], prior: float) -> float | None:
-    """The smallest `unread_bound` with which enough of the first answers are those of everything, if there is one."""
-    for bound in BOUNDS:
-        same = [_first(enough(each, prior, bound), prior) == _first(each, prior) for each in read]
-        if sum(same) >= SAME * len(read):
-            return bound
-    return None
+def least_bound(read: Sequence[tuple[QAExample, bool, Read]], prior: float) -> float | None:
+    """The smallest `unread_bound` with which, as with all larger ones, hardly any first answer is lost, if there is
+    one."""
+    known = [(question, found) for question, gone, found in read if not gone]
+    everything, least = _right(known, prior, None), None
+    for bound in reversed(BOUNDS):
+        if _right(known, prior, bound) < everything - LOSS * len(read):
+            break
+        least = bound
+    return least
+
+
+def _right(read: Sequence[tuple[QAExample, Read]], prior: float, bound: float | None) -> int:
+    """How many first answers are right."""
+    first = ((question, predict_spans(*enough(found, prior, bound), 1, prior=prior)) for question, found in read)
+    return sum(exact_match(best.text, question) for question, found in first for best in found)
 
 
 def enough(read: Read, prior: float, bound: float | None) -> Read:
@@ -128,10 +137,6 @@ def enough(read: Read, prior: float, bound: float | None) -> Read:
         if bound is not None and settled(sources, spans[:n], prior, bound):
             return sources[:n], spans[:n]
     return read
-
-
-def _first(read: Read, prior: float) -> list[str]:
-    return [each.text for each in predict_spans(*read, 1, prior=prior)]
 
 
 def simplest(right: Mapping[Setting, Sequence[bool]]) -> Setting:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
-from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, predict_spans, sources_of
+from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sources_of
 from quoth.answers.lists import answer_phrases
 from quoth.answers.options import answered_from
 from quoth.answers.sentences import answer_sentences
@@ -118,14 +118,12 @@ class Reader(Model):
         check_questions(question)
         config, least = self.config, answered_from(options, self.config.defaults)
         asked, weights, prior = [text.strip() for text in question], config.sentence_calibration, config.prior
-        most = max(options.top_k, RIVALS)
         return [
             Predictions(
                 calibrated(
-                    answer_phrases(text, *found, most, prior),
+                    answer_phrases(text, *found, options.top_k, prior),
                     config.calibration,
-                    text,
-                    options.top_k,
+                    found[0],
                     least,
                     config.defaults.not_found_below,
                 ),

@@ -26,7 +26,7 @@ from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
 from quoth.text.tokenizer import MASK, Pair, PairTokenizer, Tokens, masked_ids
 
-AT_A_TIME = 5
+AT_A_TIME = 4
 """Number of a query's passages that are read before it is checked whether the others can change its answer."""
 NEVER = -1e30
 """The score of anything that is not a span. Finite, so that a softmax over nothing else has a gradient of 0, not

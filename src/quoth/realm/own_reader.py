@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -21,7 +21,6 @@ from torch import Tensor
 
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import (
-    RIVALS,
     AnswerSpan,
     Source,
     Spans,
@@ -209,10 +208,8 @@ class GivenReader:
         config = self.reader.config
         if how.marginal:
             return self._spans(query, sources, how)
-        more = replace(how, top_k=max(how.top_k, RIVALS))
-        found = self._spans(query, sources, more, config.prior if how.hybrid else 0.0)
-        lowest = config.defaults.not_found_below
-        return calibrated(found, config.calibration, query.text, how.top_k, how.least, lowest)
+        found = self._spans(query, sources, how, config.prior if how.hybrid else 0.0)
+        return calibrated(found, config.calibration, sources, how.least, config.defaults.not_found_below)
 
     def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
         """The best spans for a blank; calibration is of questions only."""
