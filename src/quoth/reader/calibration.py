@@ -34,6 +34,8 @@ LOSS = 0.0025
 BOUNDS = tuple(each / 2 for each in range(-8, 11))
 Read = tuple[list[Source], list[Spans]]
 """Passages, and what a reader marks in them."""
+Asked = tuple[QAExample, bool, Read]
+"""A question, whether its evidence was hidden, and everything that was read for it."""
 Judged = tuple[tuple[float, ...], bool]
 """Features, and whether it is right."""
 Setting = TypeVar("Setting")
@@ -67,7 +69,7 @@ def calibrate(
         raise InputError(f"{number} questions; give at least {LEAST_ANSWERS}; a few hundred are good")
     whole = copy(reader.reader)
     whole.config = replace(reader.config, unread_bound=None)
-    rng, read, count = random.Random(seed), [], 0
+    rng, read, count = random.Random(seed), list[Asked](), 0
     for corpus, questions in asked:
         own = Reader(whole, [corpus])
         hidden = [_evidence(corpus, each) if rng.random() < UNANSWERABLE else set() for each in questions]
@@ -75,6 +77,11 @@ def calibrate(
         for question, rows, found in zip(questions, hidden, own.read(texts, texts, exclude=hidden), strict=True):
             read.append((question, bool(rows), found))
             progress(count := count + 1)
+    return fitted(reader.config, read)
+
+
+def fitted(config: ReaderConfig, read: Sequence[Asked]) -> Calibrated:
+    """The settings by questions of which everything was read. Raises InputError if no passage was found for any."""
     first = {
         prior: [
             not gone and exact_match(best.text, question)
@@ -93,26 +100,26 @@ def calibrate(
         for one in answer_sentences(*part, prior, None, 1, question.text):
             sentences.append(((1.0, log_odds(one.probability)), not gone and has_answer(one.text, question)))
     if not answers:
-        raise InputError(f"no question finds a passage with an answer in {asked[0][0].path}; give questions about it")
-    fitted = fit_thresholds(*zip(*answers, strict=True))
-    config = replace(
-        reader.config,
+        raise InputError("no passage is found for any of the questions; give questions about the corpus")
+    found = fit_thresholds(*zip(*answers, strict=True))
+    settings = replace(
+        config,
         prior=prior,
         unread_bound=bound,
-        calibration=fitted.calibration,
+        calibration=found.calibration,
         sentence_calibration=fit_thresholds(*zip(*sentences, strict=True)).calibration,
         defaults=replace(
-            reader.config.defaults,
-            min_probability=fitted.min_probability,
-            not_found_below=fitted.not_found_below,
-            thresholds=fitted.thresholds,
+            config.defaults,
+            min_probability=found.min_probability,
+            not_found_below=found.not_found_below,
+            thresholds=found.thresholds,
         ),
     )
-    given = [yes for row, yes in answers if chance(fitted.calibration, row) >= fitted.min_probability]
-    return Calibrated(config, len(read), sum(yes for _, yes in answers), len(given), sum(given))
+    given = [yes for row, yes in answers if chance(found.calibration, row) >= found.min_probability]
+    return Calibrated(settings, len(read), sum(yes for _, yes in answers), len(given), sum(given))
 
 
-def least_bound(read: Sequence[tuple[QAExample, bool, Read]], prior: float) -> float | None:
+def least_bound(read: Sequence[Asked], prior: float) -> float | None:
     """The smallest `unread_bound` with which, as with all larger ones, hardly any first answer is lost, if there is
     one."""
     known = [(question, found) for question, gone, found in read if not gone]
