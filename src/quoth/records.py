@@ -164,7 +164,8 @@ class Prediction:
     `evidence` are the best of its places, `num_places` is how many there are. `sequence` is the query with its blank
     filled, or "" if there was no blank (`ask`). `status`: "answered" if the probability is at or above the threshold
     that was asked for (`min_probability`), "unsure" if it is below, and "not_found" if even the best of its ranking is
-    so improbable that the passages that were read do not say.
+    so improbable that the passages that were read do not say. If a question asks for several things, the answer may be
+    a list as it stands in a text ("Russia and China"), and `parts` its items.
     """
 
     text: str
@@ -174,6 +175,7 @@ class Prediction:
     sequence: str = ""
     status: Status = "answered"
     num_places: int = 0
+    parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_places", max(self.num_places, len(self.evidence)))
@@ -208,7 +210,8 @@ class Prediction:
 
         `text`, `probability`, `log_score`, `status`, `abstained`, `evidence` and `num_places` are named as here. Next
         to them are the keys of the Hugging Face pipelines: `score` (the probability), `token_str`, `sequence` of
-        fill-mask, if a blank was filled; else `score`, `answer`, `start`, `end` of question-answering.
+        fill-mask, if a blank was filled; else `score`, `answer`, `start`, `end` of question-answering. A list has
+        `parts`.
         """
         best = self.evidence[0] if self.evidence else None
         theirs: dict[str, Any] = {"token_str": self.text, "sequence": self.sequence}
@@ -224,6 +227,7 @@ class Prediction:
             "abstained": self.abstained,
             "evidence": [asdict(place) for place in self.evidence],
             "num_places": self.num_places,
+            **({"parts": [*self.parts]} if self.parts else {}),
         }
 
     def to_row(self) -> dict[str, Any]:

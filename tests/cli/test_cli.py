@@ -796,6 +796,9 @@ def test_answers_are_compared_as_in_the_evaluation_of_questions() -> None:
     assert demo.same_answer("Opera Comique of the", "Opera: Comique of")
     assert not demo.same_answer("The", "Louvre")
     assert not demo.same_answer("10", "about 10 million")
+    assert demo.same_answer("340 million", "about 340 million people")
+    assert demo.same_answer("António Guterres of Portugal", "António Guterres")
+    assert not demo.same_answer("Technical University of Munich", "Technical University of Berlin")
 
 
 class Atlas:
@@ -830,6 +833,7 @@ def test_the_demo_shows_answers_with_evidence_and_counts_them(run: Run, monkeypa
     assert "16 of 16 right" in out
     shown = demo.CHANGES_SHOWN
     assert f"{shown} of {shown} answers changed, {shown} from right to right" in out
+    assert out.endswith(f"\n{demo.JUDGED}\n")
 
 
 def test_the_demo_counts_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

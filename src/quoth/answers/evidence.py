@@ -20,11 +20,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.ranking import Best, Occurrences, Places, Scored, best_phrases, group_equal, group_score, places_of
+from quoth.answers.ranking import (
+    Best,
+    Groups,
+    Occurrences,
+    Places,
+    Scored,
+    best_phrases,
+    group_equal,
+    group_score,
+    places_of,
+)
 from quoth.arrays import Doubles, Rows
 from quoth.index.key_table import passage_of
 from quoth.records import Evidence, Passage, Prediction, Status
-from quoth.text.boundaries import surface_group
+from quoth.text.boundaries import core, surface_group
 from quoth.text.passages import crosses_sentence, is_balanced
 from quoth.timing import step
 
@@ -36,6 +46,8 @@ if TYPE_CHECKING:
 Weights = tuple[float, float, float]
 """Of 1, of the log odds of an answer's share, and of its score."""
 _LEAST = 1e-6
+SLIGHT = 7.0
+"""Log scores this far below the best, a thousandth of it, are no rivals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +222,11 @@ def predict_spans(
     `marginal` (REALM eq. 1), each passage is normalised by itself, with its own "no answer here": p(y|z,x) = Σ exp odds
     of y / (1 + Σ exp odds of all its spans). It is weighted by p(z|x), the softmax of relevance; `prior` is not used.
     `null` is the relevance of the null document, if that is one of z: an empty passage, in which p("no answer here") is
-    1, so that it takes its share p(z|x) from all answers. If the answers are to be `distinct`, only the best of those
+    1, so that it takes its share p(z|x) from all answers. If the answers are to be `distinct`, texts that say the same
+    are one answer (`brought_together`; not if `marginal`, as eq. 1 knows equal texts alone), only the best of those
     that overlap in their best place is listed, and none with half a pair of brackets or quotes.
     """
-    found = span_proposals(read, *odds_of(read, spans, prior, marginal, null))
+    found = span_proposals(read, *odds_of(read, spans, prior, marginal, null), together=distinct and not marginal)
     if distinct:
         found = (each for each in found if is_balanced(each.best.text))
     return chosen(found, top_k, distinct)
@@ -265,21 +278,53 @@ def log_retrieval(read: Sequence[Source], null: float | None) -> Doubles:
 
 
 def span_proposals(
-    read: Sequence[Source], places: Sequence[AnswerSpan], score_C: Doubles, total: float
+    read: Sequence[Source], places: Sequence[AnswerSpan], score_C: Doubles, total: float, together: bool = False
 ) -> Iterator[Proposal]:
     """The texts of these places, ignoring case and white space, by log Σ exp over their places, highest first; `total`
-    is the log of the sum of all scores."""
+    is the log of the sum of all scores. If `together`, texts that say the same are one (`brought_together`)."""
     with step("score"):
-        texts = (" ".join(read[n].passage.text[start:end].split()) for n, start, end in places)
-        groups = group_equal(np.array([surface_group(text) for text in texts], np.uint64))
-        score_G = group_score(score_C, groups)
-        order_G = np.lexsort((groups.first_G, -score_G)).tolist()
-    for g in order_G:
+        texts = [read[n].passage.text[start:end] for n, start, end in places]
+        groups = group_equal(np.array([surface_group(" ".join(text.split())) for text in texts], np.uint64))
+        scores = dict(enumerate(group_score(score_C, groups).tolist()))
+        if together:
+            scores = brought_together(scores, groups, lambda c: _core(places[c], texts[c]))
+        order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
+    for g in order:
         with step("explain"):
-            score, member_M = float(score_G[g]), groups.members(g)
+            score, member_M = scores[g], groups.members(g)
             best = Best(g, score, float(np.exp(score - total)))
             proposal = _of_spans(read, [places[c] for c in member_M.tolist()], score_C[member_M], best)
         yield proposal
+
+
+def brought_together(
+    scores: dict[int, float], groups: Groups, core_of: Callable[[int], AnswerSpan]
+) -> dict[int, float]:
+    """The scores of texts after each, highest first, has taken those that say the same: that have the same core in some
+    passage ("about 340 million", "340 million people"). `core_of` is a candidate's core.
+
+    A text takes from its own mentions alone: "12 km" takes "12", but not what takes "12" elsewhere ("12 hours"). Scores
+    `SLIGHT` below the best are left as they are: they change nothing that anybody sees, and most scores are such.
+    """
+    order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
+    heavy = [g for g in order if scores[g] >= scores[order[0]] - SLIGHT]
+    cores = {g: {core_of(c) for c in groups.members(g).tolist()} for g in heavy}
+    texts_of: dict[AnswerSpan, set[int]] = {}
+    for g in heavy:
+        for place in cores[g]:
+            texts_of.setdefault(place, set()).add(g)
+    summed, left = {g: scores[g] for g in order[len(heavy) :]}, set(heavy)
+    for g in heavy:
+        if g in left:
+            same = left & set[int]().union(*(texts_of[place] for place in cores[g]))
+            summed[g] = log_sum_exp(np.array([scores[h] for h in sorted(same)]))
+            left -= same
+    return summed
+
+
+def _core(place: AnswerSpan, text: str) -> AnswerSpan:
+    (n, at, _), (start, end) = place, core(text)
+    return n, at + start, at + end
 
 
 def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M: Doubles, best: Best) -> Proposal:

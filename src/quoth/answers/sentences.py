@@ -1,7 +1,7 @@
-"""Sentences that may answer a question: those in which a reader marks most.
+"""What answers a question: a phrase, several that stand in one list, or the sentences in which a reader marks most.
 
-Knows: what counts as a sentence, and how the odds of the phrases in it become its chance. Does not know: networks, or
-how the passages were found.
+Knows: what counts as a sentence and as a list, which questions ask for several things, and how the odds of phrases
+become a list's and a sentence's chance. Does not know: networks, or how the passages were found.
 
 How, why and lists have no short phrase as their answer, but the phrases that a reader likes are in the sentence that
 answers: the first sentence by the reader's mass has the answer half again as often as the one that shares most words
@@ -12,18 +12,132 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from math import exp
+from collections.abc import Callable, Mapping, Sequence
+from math import exp, log
 
 import numpy as np
 
-from quoth.answers.evidence import Source, Spans, chance, odds_of, quote
-from quoth.records import Sentence
-from quoth.text.boundaries import breaks_phrase, surface_group
-from quoth.text.passages import Ranges, sentences
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.evidence import (
+    Proposal,
+    Source,
+    Spans,
+    chance,
+    chosen,
+    odds_of,
+    predict_spans,
+    quote,
+    span_proposals,
+)
+from quoth.records import Prediction, Sentence
+from quoth.text.boundaries import breaks_phrase, core, surface_group
+from quoth.text.passages import Ranges, crosses_sentence, is_balanced, sentences
 
+Range = tuple[int, int]
+"""Characters of a text."""
 _LINES = re.compile(r"\s*\n\s*")
 _MARKER = re.compile(r"[-*•–][^\S\n]+")
+_PLURAL = (
+    r"(?!(?:was|does|has|besides|series|species|news)\b)\w+(?<![sui])(?<!ic)s\b(?!\s+(?:the|an?|its|to|for|between)\s)"
+)
+_HOW_MANY = r"(?:all|any|some|several|two|three|four|five|six|seven|eight|nine|ten|main|major|other|different)"
+_SEVERAL = re.compile(
+    rf"(?i:(?:\w+\s+)?(?:which|what))\s+(?:(?:(?i:{_HOW_MANY})|[A-Z][\w-]*)\s+){{0,2}}(?i:{_PLURAL})"
+    r"|(?i:what|which|who)\s+(?:are|were)\b"
+    rf"|(?i:name|list|give)\s+(?:me\s+)?(?:{_HOW_MANY}|the)\s+(?:\w+\s+){{0,3}}?{_PLURAL}"
+)
+_BETWEEN = re.compile(
+    r"(?:\s*(?:[,;|\t]|\n\s*[-*•–](?=\s))\s*(?:(?:and|or|as\s+well\s+as)\s+)?|\s+(?:and|or|as\s+well\s+as)\s+)"
+    r"(?:(?:the|an?)\s+)?"
+)
+"""What stands between two items of a list, in a sentence, a row, or one a line."""
+LEAST_ITEM = 0.05
+"""The odds of a list's item, as a share of its neighbour's."""
+
+
+def asks_for_several(question: str) -> bool:
+    """Whether a question is put in the plural: "Which countries …", "What are …", "Who were …", "Name the … s"."""
+    return _SEVERAL.match(question) is not None
+
+
+def answer_phrases(
+    question: str, read: Sequence[Source], spans: Sequence[Spans], top_k: int, prior: float
+) -> list[Prediction]:
+    """As `predict_spans`. If the question asks for several things and the best answer stands in a list with others, the
+    list is the answer: one quotation, with the sum of its items' odds, and the items as its `parts`."""
+    if not asks_for_several(question):
+        return predict_spans(read, spans, top_k, prior=prior)
+    ranked = span_proposals(read, *odds_of(read, spans, prior), together=True)
+    found = [each for each in ranked if is_balanced(each.best.text) and not crosses_sentence(each.best.text)]
+    return chosen(_with_lists(found, read, spans), top_k)
+
+
+def _with_lists(found: list[Proposal], read: Sequence[Source], spans: Sequence[Spans]) -> list[Proposal]:
+    """The answers, best first, with lists in place of their items. A list begins with an answer that might be an item
+    next to the best one."""
+    listed = list[Proposal]()
+    least = LEAST_ITEM * found[0].best.probability if found else 0.0
+    while found and found[0].best.probability >= least:
+        first, found = _listed(found, read, spans)
+        listed.append(first)
+    return sorted([*listed, *found], key=lambda each: -each.best.log_score)
+
+
+def _listed(found: list[Proposal], read: Sequence[Source], spans: Sequence[Spans]) -> tuple[Proposal, list[Proposal]]:
+    """The list in which the first answer stands, or that answer alone; and the answers that are neither its items nor
+    several of these."""
+    best, *others = found
+    place = best.best.evidence[0]
+    at = [(source.corpus, source.passage.row) for source in read].index((place.corpus, place.passage))
+    passage = read[at].passage
+    items = items_around(passage.text, (place.start - passage.start, place.end - passage.start), spans[at])
+    start, end = items[0][0], items[-1][1]
+    text = " ".join(passage.text[start:end].split())
+    if len(items) == 1 or crosses_sentence(text) or not is_balanced(text):
+        return best, others
+    names = {_name(passage.text[first:last]) for first, _ in items for _, last in items if first < last}
+    inside = [best.best, *(each.best for each in others if _name(each.best.text) in names)]
+    probability = sum(each.probability for each in inside)
+    quoted = quote(passage, place.corpus, passage.start + start, passage.start + end, probability)
+    score = log_sum_exp(np.array([each.log_score for each in inside]))
+    parts = tuple(" ".join(passage.text[slice(*item)].split()) for item in items)
+    whole = Prediction(text, score, probability, (quoted,), parts=parts)
+    return Proposal(whole, lambda: (quoted,)), [each for each in others if _name(each.best.text) not in names]
+
+
+def _name(text: str) -> int:
+    """Equal for texts that say the same."""
+    start, end = core(text)
+    return surface_group(" ".join(text[start:end].split()))
+
+
+def items_around(text: str, best: Range, spans: Spans) -> list[Range]:
+    """The items, in order, of the list in which the best answer stands: marked spans with commas, "and", "or" between
+    them, whose odds are at least `LEAST_ITEM` of their neighbour's. Without a list the best alone."""
+    ranges = zip(spans.start_C.tolist(), spans.end_C.tolist(), strict=True)
+    odds = dict(zip(ranges, spans.odds_C.tolist(), strict=True))
+    items = [best]
+    while before := _beside(text, odds, items[0], lambda item, other: (other[1], item[0])):
+        items.insert(0, before)
+    while after := _beside(text, odds, items[-1], lambda item, other: (item[1], other[0])):
+        items.append(after)
+    return [part for item in items for part in _split(text, item, odds)]
+
+
+def _beside(text: str, odds: Mapping[Range, float], item: Range, gap: Callable[[Range, Range], Range]) -> Range | None:
+    """The most likely of the spans that are listed next to an item, on the side of this gap."""
+    least = odds[item] + log(LEAST_ITEM)
+    beside = [other for other in odds if odds[other] >= least and _BETWEEN.fullmatch(text, *gap(item, other))]
+    return max(beside, key=odds.__getitem__, default=None)
+
+
+def _split(text: str, item: Range, odds: Mapping[Range, float]) -> list[Range]:
+    """A span as the marked spans that it lists, if it does."""
+    start, end = item
+    for between in _BETWEEN.finditer(text, start, end):
+        if (start, between.start()) in odds and (between.end(), end) in odds:
+            return [(start, between.start()), *_split(text, (between.end(), end), odds)]
+    return [item]
 
 
 def answer_sentences(

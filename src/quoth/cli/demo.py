@@ -23,6 +23,7 @@ from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import NOT_FOUND, Document, Prediction
+from quoth.text.boundaries import core
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 CHANGES_SHOWN = 16
+JUDGED = (
+    "✓: it says what the text says. Case, punctuation and articles do not count, nor does “about” before a "
+    "number, its unit, a title before a name, or what is put behind a name (“of Portugal”)."
+)
 Answers = Sequence[Sequence[Prediction]]
 
 
@@ -87,6 +92,7 @@ def demo(
             _show_all(console, "Fill blanks", npm.fill, PYTHON_BLANKS)
         else:
             _show_atlas(console, npm, load_reader("quoth-reader", [corpus], Setup(base, device)), corpus)
+    console.print(f"\n{JUDGED}", style="dim", soft_wrap=True)
     if keep is not None:
         note(f'the corpus is in {keep}; try: quoth fill {keep} "… [MASK] …"')
 
@@ -115,8 +121,11 @@ def sample(name: str) -> list[dict[str, Any]]:
 
 
 def same_answer(predicted: str, answer: str) -> bool:
-    """Whether two phrases are equal by the rule of `quoth eval openqa`: ignoring case, punctuation and articles."""
-    return exact_match(predicted, QAExample("", "", (answer,)))
+    """Whether two phrases are one answer: equal by the rule of `quoth eval openqa`, which ignores case, punctuation and
+    articles, or one is the `core` of the other."""
+    said, gold = (text[slice(*core(text))] for text in (predicted, answer))
+    pairs = ((predicted, answer), (said, answer), (predicted, gold))
+    return any(exact_match(one, QAExample("", "", (other,))) for one, other in pairs)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
 from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sources_of
-from quoth.answers.sentences import answer_sentences
+from quoth.answers.sentences import answer_phrases, answer_sentences
 from quoth.corpus.bm25 import best_places, bm25
 from quoth.fields import Count, checked
 from quoth.model.base import Model
@@ -87,7 +87,8 @@ class Reader(Model):
 
         Returns:
             The answers, best first, or a list of such lists for several questions. `log_score` is the log odds of an
-            answer against "no answer here", summed over its places; `probability` its chance of being right. Its
+            answer against "no answer here", summed over its places; `probability` its chance of being right. Where a
+            question asks for several things, an answer may be a list as it stands, and `parts` its items. Its
             `sentences` are up to three that may answer the question: where it asks how or why, or no phrase is sure,
             these say more.
 
@@ -110,14 +111,14 @@ class Reader(Model):
         return [
             Predictions(
                 calibrated(
-                    predict_spans(*found, options.top_k, prior=prior),
+                    answer_phrases(one, *found, options.top_k, prior),
                     config.calibration,
                     least,
                     config.defaults.not_found_below,
                 ),
                 answer_sentences(*found, prior, weights),
             )
-            for found in self.read(asked, question, options.passages, exclude)
+            for one, found in zip(asked, self.read(asked, question, options.passages, exclude), strict=True)
         ]
 
     @overload

@@ -45,6 +45,7 @@ class PredictionReply(Reply):
     abstained: Annotated[bool, Field(description="Whether the status is not answered.")]
     evidence: list[Evidence]
     num_places: int
+    parts: Annotated[list[str] | None, Field(description="The items of an answer that is a list.")] = None
 
 
 class Predictions(Reply):
