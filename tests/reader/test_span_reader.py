@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from quoth.hub import ModelSource, locate
 from quoth.reader.config import ReaderConfig
 from quoth.reader.network import NEVER, EndsHead, SpanReader, SpanReaderModel, merged, query_ids, windows
 from quoth.reader.weights import load_reader, open_reader, save_reader
-from quoth.records import Passage
+from quoth.records import Passage, Prediction
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
 from quoth.text.tokenizer import PairTokenizer, Tokens
 from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta
@@ -147,14 +148,21 @@ def test_of_answers_that_overlap_the_best_is_listed(reader: SpanReader) -> None:
     every = predict_spans(sources, found, 1000, distinct=False)
     listed = predict_spans(sources, found, 5)
     assert len(listed) == 5
+    alike: dict[str, list[Prediction]] = {}
+    for answer in every:  # these texts say the same with an article and without
+        alike.setdefault(re.sub(r"^(the|an?) ", "", answer.text.casefold()), []).append(answer)
+    sums = {name: sum(each.probability for each in group) for name, group in alike.items()}
     taken: list[tuple[int, int, int]] = []
-    for answer in every:
+    for name in sorted(sums, key=lambda name: -sums[name]):
+        answer = alike[name][0]
         best = answer.evidence[0]
         if ". " in answer.text:  # the texts have no abbreviations
             continue
         if not any(best.passage == p and best.start < e and s < best.end for p, s, e in taken):
             taken.append((best.passage, best.start, best.end))
-            assert len(taken) > 5 or listed[len(taken) - 1] == answer
+            if len(taken) <= 5:
+                given = listed[len(taken) - 1]
+                assert (given.text, given.probability) == (answer.text, pytest.approx(sums[name]))
 
 
 def test_no_answer_is_lost_at_the_edge_of_a_window(reader: SpanReader) -> None:

@@ -20,7 +20,9 @@ from quoth.text.passages import crosses_sentence, is_balanced
 
 Range = tuple[int, int]
 """Characters of a text."""
-_PLURAL = r"(?!(?:was|does|has|series|species|news)\b)\w+(?<![sui])(?<!ic)s\b(?!\s+(?:the|an?|its|to|for|between)\s)"
+_PLURAL = (
+    r"(?!(?:was|does|has|besides|series|species|news)\b)\w+(?<![sui])(?<!ic)s\b(?!\s+(?:the|an?|its|to|for|between)\s)"
+)
 _HOW_MANY = r"(?:all|any|some|several|two|three|four|five|six|seven|eight|nine|ten|main|major|other|different)"
 _SEVERAL = re.compile(
     rf"(?i:(?:\w+\s+)?(?:which|what))\s+(?:(?:(?i:{_HOW_MANY})|[A-Z][\w-]*)\s+){{0,2}}(?i:{_PLURAL})"

@@ -36,8 +36,8 @@ app = typer.Typer()
 
 CHANGES_SHOWN = 16
 JUDGED = (
-    "✓: it says what the text says. Case, punctuation and articles do not count, nor does “about” before a number,\n"
-    "its unit, a title before a name, or what is put behind a name (“of Portugal”)."
+    "✓: it says what the text says. Case, punctuation and articles do not count, nor does “about” before a "
+    "number, its unit, a title before a name, or what is put behind a name (“of Portugal”)."
 )
 Answers = Sequence[Sequence[Prediction]]
 
@@ -92,7 +92,7 @@ def demo(
             _show_all(console, "Fill blanks", npm.fill, PYTHON_BLANKS)
         else:
             _show_atlas(console, npm, load_reader("quoth-reader", [corpus], Setup(base, device)), corpus)
-    console.print(f"\n{JUDGED}", style="dim")
+    console.print(f"\n{JUDGED}", style="dim", soft_wrap=True)
     if keep is not None:
         note(f'the corpus is in {keep}; try: quoth fill {keep} "… [MASK] …"')
 

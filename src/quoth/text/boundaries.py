@@ -144,6 +144,7 @@ def breaks_phrase(text: str, start: int, end: int) -> bool:
     return not (start + ends[0] - line >= _WRAPPED and text[end : end + 1].islower())
 
 
+@lru_cache(maxsize=65536)
 def core(text: str) -> tuple[int, int]:
     """The part of a phrase that says the same, as characters: all but its article, "about", a number's unit, a title
     before a name, and what is put behind a name ("of Portugal", "(UN)"). The whole if there is none of these."""
