@@ -33,7 +33,7 @@ class System:
     keys: str = ""  # what has a vector, if it searches by vectors: tokens, passages or entities
     needs_vectors: bool = False  # it cannot do without them
     one_space: bool = False  # its shipped models have the same vectors
-    encoder: str = ""  # what makes these, if they find passages for every model
+    by_passages: str = ""  # what opens the vectors by which all models find passages
     recipes: str = ""  # its `Recipe`s by name
     trained: Mapping[str, str] = field(default_factory=dict)  # shipped weights: the folders in `adapters`
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # shipped without weights of their own
@@ -123,7 +123,7 @@ _ROWS = (
         },
         bare="quoth-realm-base",
         one_space=True,
-        encoder="quoth.realm.towers:PassageEncoder",
+        by_passages="quoth.realm.model:passage_retriever",
         reads_with="quoth-mini-single",  # which was trained with masks; the base encoder was not
     ),
     System(

@@ -17,6 +17,7 @@ from quoth.errors import EmptyCorpusError, InputError
 from quoth.index import finder as finder_module
 from quoth.index.finder import Finder, num_late
 from quoth.index.fusion import shares_of_sum
+from quoth.index.retriever import Retriever
 from quoth.index.tables import KeyTables
 from quoth.records import Document, Passage
 
@@ -54,11 +55,11 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Hashed]:
     """The encoders that were loaded, in the place of the shipped one."""
     made: list[Hashed] = []
 
-    def load(*_: object) -> Hashed:
+    def opened(corpora: Sequence[Corpus], *_: object) -> Retriever:
         made.append(Hashed())
-        return made[-1]
+        return Retriever(corpora, made[-1])
 
-    monkeypatch.setattr(finder_module, "_encoder", load)
+    monkeypatch.setattr(finder_module, "_open", opened)
     return made
 
 

@@ -52,7 +52,7 @@ def test_a_search_follows_the_corpus_and_refuses_what_it_does_not_know(corpus: q
     searching = Searching(live.path)
     live.add([quoth.Document("b", "", "Zanzibar.")])
     assert [each.metadata["document_id"] for each in searching.search("zanzibar", 5)] == ["b"]
-    with pytest.raises(InputError, match="mode is 'sparse'; it must be one of bm25, dense, hybrid"):
+    with pytest.raises(InputError, match="mode is 'sparse'; it must be one of auto, bm25, dense, hybrid"):
         Searching(live.path, "sparse")
     with pytest.raises(InputError, match="mode 'dense' searches by vectors; name their model"):
         Searching(live.path, "dense")

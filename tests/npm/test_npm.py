@@ -439,7 +439,7 @@ def test_search_in_every_mode(npm: NPM) -> None:
         hits = npm.search("the capital of France", k=4, mode=mode)
         assert len(hits) == 4
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    with pytest.raises(InputError, match="mode is 'x'; it must be one of bm25, dense, hybrid"):
+    with pytest.raises(InputError, match="mode is 'x'; it must be one of auto, bm25, dense, hybrid"):
         npm.search("a", mode="x")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="k is 0"):
         npm.search("a", k=0)

@@ -16,6 +16,7 @@ from quoth.answers.evidence import Proposal, Source, predict_spans
 from quoth.corpus import bm25
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.index import retriever
+from quoth.index.retriever import Retriever
 from quoth.npm.blanks import LEAST, Asked, combine, passages_of, words_beside
 from quoth.realm.model import REALM
 from quoth.realm.own_reader import GivenReader
@@ -432,7 +433,7 @@ def test_with_vectors_of_passages_every_model_reads_what_words_and_vectors_find(
     own: REALM, realm: REALM, span_reader: Any, npm: quoth.NPM, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_words = quoth.Reader(span_reader, [corpus]).ask(QUESTION, passages=3, top_k=20)
-    monkeypatch.setattr("quoth.index.finder._encoder", lambda *_: own.encoder)
+    monkeypatch.setattr("quoth.index.finder._open", lambda corpora, *_: Retriever(corpora, own.encoder))
     assert quoth.Reader(span_reader, [corpus]).ask(QUESTION, passages=3, top_k=20) == by_words  # not a shipped model's
     monkeypatch.setattr("quoth.index.finder._SHIPPED", {own.name})
     reader = quoth.Reader(span_reader, [corpus])

@@ -485,7 +485,7 @@ def test_what_cannot_be_asked_is_said(realm: REALM) -> None:
             ask(top_k=0)
         with pytest.raises(InputError, match="exclude has 2 collections for 1 texts; give one for each"):
             ask(exclude=[[1], [2]])
-    with pytest.raises(InputError, match="mode is 'best'; it must be one of bm25, dense, hybrid"):
+    with pytest.raises(InputError, match="mode is 'best'; it must be one of auto, bm25, dense, hybrid"):
         realm.search("a", mode="best")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="k is 0; it must be 1 or more"):
         realm.search("a", k=0)

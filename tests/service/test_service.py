@@ -25,6 +25,7 @@ from starlette.testclient import TestClient
 from test_span_reader import make_reader
 
 from quoth.corpus.exact.quotes import word_ranges
+from quoth.index.retriever import Retriever
 from quoth.service import app as app_module
 from quoth.service import replies
 from quoth.service.app import create_app
@@ -470,7 +471,7 @@ def test_vectors_of_passages_are_used_by_every_model(
     models: Models, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     realm = quoth.REALM.from_pretrained(tiny_realm(tmp_path / "realm"), corpus)
-    monkeypatch.setattr("quoth.index.finder._encoder", lambda *_: realm.encoder)
+    monkeypatch.setattr("quoth.index.finder._open", lambda corpora, *_: Retriever(corpora, realm.encoder))
     monkeypatch.setattr("quoth.index.finder._SHIPPED", {realm.name})
     library = Library(models, [corpus.path])
     by_words = library.view().search("Paris", 3, "auto")

@@ -206,7 +206,7 @@ def test_what_cannot_be_searched_is_said(folder: Path, corpora: list[Corpus], tm
         zero_ner.search(" ")
     with pytest.raises(InputError, match="k is 0; it must be 1 or more"):
         zero_ner.search("Paris", 0)
-    with pytest.raises(InputError, match="mode is 'sparse'; it must be one of bm25, dense, hybrid"):
+    with pytest.raises(InputError, match="mode is 'sparse'; it must be one of auto, bm25, dense, hybrid"):
         zero_ner.search("Paris", mode="sparse")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="mode 'bm25' takes no entities"):
         zero_ner.search("Paris", mode="bm25", entities=["Paris"])

@@ -1,19 +1,18 @@
 """The passages that are read or shown: found by words, by the vectors of passages that are stored, or by both.
 
-Knows: when there are such vectors, which encoder made them, how both rankings come together. Does not know: what is
-done with the passages.
+Knows: when there are such vectors, how both rankings come together. Does not know: what makes the vectors, what is done
+with the passages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from quoth.corpus.bm25 import Ranking, best_places
 from quoth.corpus.manifest import BESIDE
 from quoth.errors import UserError
-from quoth.hub import locate
 from quoth.index.fusion import FUSION_DEPTH, shares_of_sum
 from quoth.index.options import Mode, SearchOptions
 from quoth.records import Hit, Hits
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from quoth.index.key_store import KeyStore
     from quoth.index.retriever import Retriever
 
-_ROW = next(row for row in SYSTEMS.values() if row.encoder)
+_ROW = next(row for row in SYSTEMS.values() if row.by_passages)
 _SHIPPED = frozenset(_ROW.shipped)
 LATE_PASSAGES = 32
 """At most this many passages without vectors are encoded for a question that does not ask for vectors: about what is
@@ -38,7 +37,6 @@ class Finder:
         self, corpora: Sequence[Corpus], device: str | None = None, dtype: str | None = None, base: str | None = None
     ) -> None:
         self.corpora, self._how = corpora, (device, dtype, base)
-        self._retriever: Retriever | None = None
 
     def rankings(
         self, queries: Sequence[str], k: int, hidden: Sequence[Collection[int]], mode: Mode = "auto"
@@ -51,12 +49,12 @@ class Finder:
         retriever = None if mode == "bm25" else self.by_vectors(mode != "auto")
         if retriever is None:
             return [best_places(self.corpora, query, k, rows) for query, rows in zip(queries, hidden, strict=True)]
-        depth, encoder = max(k, FUSION_DEPTH), _encoder(*self._how)
-        near = retriever.nearest_passages(encoder.queries(queries), depth, hidden)
-        found = []
-        for query, rows, each in zip(queries, hidden, near, strict=True):
-            words = [] if mode == "dense" else [best_places(self.corpora, query, depth, rows)]
-            found.append(shares_of_sum([*words, each if query.strip() else []], k))
+        depth, found = max(k, FUSION_DEPTH), []
+        for query, rows in zip(queries, hidden, strict=True):
+            both = [] if mode == "dense" else [best_places(self.corpora, query, depth, rows)]
+            if query.strip():
+                both += retriever.nearest_passages(retriever.encoder.words(query), depth, [rows])
+            found.append(shares_of_sum(both, k))
         return found
 
     def by_vectors(self, required: bool = False) -> Retriever | None:
@@ -65,24 +63,22 @@ class Finder:
         # Whether there are any is seen without loading an encoder, and asked each time: they may be made meanwhile.
         if not required and not all(map(_stores, self.corpora)):
             return None
-        from quoth.index.retriever import Retriever
-
         try:
-            if self._retriever is None:
-                self._retriever = Retriever(self.corpora, _encoder(*self._how))
-            late = [len(tables.open()[1]) for tables in self._retriever.tables]
+            late = [len(tables.open()[1]) for tables in self._opened.tables]
         except UserError:
             if required:
                 raise
             return None
-        return self._retriever if required or sum(late) <= LATE_PASSAGES else None
+        return self._opened if required or sum(late) <= LATE_PASSAGES else None
+
+    @cached_property
+    def _opened(self) -> Retriever:
+        return _open(self.corpora, *self._how)
 
     def embed(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Store the vectors that are missing, or go on with it. Raises QuothError as `KeyTables.build`."""
-        from quoth.index.tables import KeyTables
-
-        for corpus in self.corpora:
-            KeyTables(corpus, _encoder(*self._how)).build("sq8", progress=progress)
+        for tables in self._opened.tables:
+            tables.build("sq8", progress=progress)
 
     def search(self, query: str, k: int = 10, mode: Mode = "auto") -> Hits:
         """The k best passages with their scores. Raises InputError, EmptyCorpusError."""
@@ -111,8 +107,6 @@ def _stores(corpus: Corpus) -> list[KeyStore]:
     return [each for each in stores(corpus.path) if next(each.facts(), {}).get("model") in _SHIPPED]
 
 
-@cache
-def _encoder(device: str | None, dtype: str | None, base: str | None) -> Any:
-    """The encoder of the shipped models with a vector per passage: one in a process for all that find by it."""
-    source = locate(next(_ROW.shipped), named(_ROW.config), base)
-    return named(_ROW.encoder).load(source, device=device, dtype=dtype)
+def _open(corpora: Sequence[Corpus], device: str | None, dtype: str | None, base: str | None) -> Retriever:
+    opened: Retriever = named(_ROW.by_passages)(corpora, device, dtype, base)
+    return opened

@@ -59,7 +59,7 @@ class Retriever:
     """Searches several corpora as one; if `only` is given, every token of those segments alone."""
 
     def __init__(self, corpora: Sequence[Corpus], encoder: KeyEncoder, only: Collection[str] | None = None) -> None:
-        self.corpora, self._encoder = list(corpora), encoder
+        self.corpora, self.encoder = list(corpora), encoder
         self.tables = [KeyTables(corpus, encoder, only) for corpus in self.corpora]
         self._cache: OrderedDict[PassageRef, _Fresh] = OrderedDict()
         self._lock = threading.Lock()
@@ -112,7 +112,7 @@ class Retriever:
     def _fresh(self, number: int, places: Sequence[PassageRef], encoded: dict[PassageRef, _Fresh]) -> KeyTable:
         """The tokens of passages of one corpus, encoded on the fly."""
         passages, keys = zip(*(encoded[place] for place in places), strict=True)
-        return in_memory(self.corpora[number], passages, keys, self._encoder.scale)
+        return in_memory(self.corpora[number], passages, keys, self.encoder.scale)
 
     def _encoded(self, places: Collection[PassageRef]) -> dict[PassageRef, _Fresh]:
         with self._lock:
@@ -126,7 +126,7 @@ class Retriever:
         # gives the same vectors.
         passages = [self.passage(place) for place in fresh]
         with step("encode"):
-            encoded = dict(zip(fresh, zip(passages, self._encoder.encode(passages), strict=True), strict=True))
+            encoded = dict(zip(fresh, zip(passages, self.encoder.encode(passages), strict=True), strict=True))
         with self._lock:
             self._cache.update(encoded)
             while len(self._cache) > CACHED_PASSAGES:
@@ -148,7 +148,7 @@ class Retriever:
     def late_interaction(self, query: str, k: int) -> Ranking:
         """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the
         passage (MaxSim, Khattab and Zaharia 2020), over every stored token."""
-        q_TD = self._encoder.words(query)
+        q_TD = self.encoder.words(query)
         found: Ranking = []
         for keys in self.key_tables():
             number = self.corpora.index(keys.corpus)

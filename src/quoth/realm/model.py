@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
@@ -321,3 +322,14 @@ class REALM(CorpusModel):
             EncodedQuery(text, ids[: self.config.question_room], *rest)
             for text, ids, *rest in zip(texts, asked, q_BD, places, strict=True)
         ]
+
+
+def passage_retriever(corpora: Sequence[Corpus], device: str | None, dtype: str | None, base: str | None) -> Retriever:
+    """What compares the vectors that `quoth-realm` stored, for models of any kind (`index.finder`)."""
+    return Retriever(corpora, _shared(device, dtype, base))
+
+
+@cache
+def _shared(device: str | None, dtype: str | None, base: str | None) -> PassageEncoder:
+    """The towers of `quoth-realm`, loaded once in a process: they are not changed, and have no state."""
+    return PassageEncoder.load(locate(REALM._usual, REALMConfig, base), device=device, dtype=dtype)
