@@ -33,8 +33,8 @@ WRAPPED = 40
 ITEMS, CHARACTERS, LONGEST = 6, 400, 1000
 """A list with at most this many items or characters may be given whole, if it is not longer than the last."""
 _MARKER = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)])[^\S\n]+(?=\S)")
-_ROW = re.compile(r"\t|\||^[^,]*,[^,\s][^,]*,\S")
-_CELL_END = re.compile(r"\t|\||(?<=[^\s.!?:]) {2,}")
+_ROW = re.compile(r"\t|(?:^|\s)\||\|$|^[^,]*,[^,\s][^,]*,\S")
+_CELL_END = re.compile(r"\t|\s\||(?<=[^\s.!?:]) {2,}")
 _FIELDS = re.compile(rf"{_ROW.pattern}|{_CELL_END.pattern}|:\s")
 _MARKDOWN = re.compile(r"#{1,6}\s")
 _STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
