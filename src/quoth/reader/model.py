@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, overload
 from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sources_of
 from quoth.answers.sentences import answer_sentences
 from quoth.corpus.bm25 import best_places, bm25
-from quoth.fields import Count, checked
 from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
@@ -197,7 +196,6 @@ class Reader(Model):
     ) -> Iterator[tuple[list[Source], list[Spans]]]:
         """BM25's best passages for what is `searched`, and the reader's scores of their spans for each text."""
         count = self.config.defaults.passages if passages is None else passages
-        checked("passages", count, Count, 20)
         hidden = for_each(exclude, len(texts))
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
