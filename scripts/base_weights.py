@@ -98,7 +98,8 @@ def bert_of(graph_file: Path) -> dict[str, Tensor]:
 
     def whole(name: str) -> np.ndarray:
         zero = stored[f"{name}_zero_point"].astype(np.float32)
-        return (stored[f"{name}_quantized"].astype(np.float32) - zero) * stored[f"{name}_scale"]
+        found: np.ndarray = (stored[f"{name}_quantized"].astype(np.float32) - zero) * stored[f"{name}_scale"]
+        return found
 
     weights = {
         name: array for name, array in stored.items() if array.dtype == np.float32 and not name.endswith("_scale")

@@ -27,7 +27,7 @@ from relation_blanks import rows
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_text
-from quoth.datasets.judging import has_answer
+from quoth.datasets.judging import answerable, has_answer, holders
 from quoth.datasets.questions import QAExample
 from quoth.records import Passage
 from quoth.text.tokenizer import MASK
@@ -35,8 +35,6 @@ from quoth.training.run import without
 from quoth_eval.tasks.entities import (
     EntityQuestion,
     QuestionTemplates,
-    answerable,
-    holders,
     read_entity_questions,
     titled,
 )

@@ -210,7 +210,8 @@ def blanked(question: str, answers: Sequence[dict[str, Any]]) -> Iterator[tuple[
         for statement in statements:
             given = list(answers)
             if asked.startswith(("When", "On what date", "In what year", "What is the date")):
-                given = [each for each in map(year if " in _" in statement else dict, given) if each]
+                dated = [year(each) if " in _" in statement else each for each in given]
+                given = [each for each in dated if each]
                 if " on _" in statement and all(each["text"].isdigit() for each in given):
                     continue  # a year alone does not stand after "on"
             if given:

@@ -67,7 +67,11 @@ def walk(call: Callable[[], Any]) -> Walk:
     """What a call enters, the second time it is made."""
     call()
     found = Walk()
-    with _monitored(found) if sys.version_info >= (3, 12) else _profiled(found):
+    if sys.version_info >= (3, 12):
+        entering = _monitored(found)
+    else:
+        entering = _profiled(found)
+    with entering:
         call()
     return found
 

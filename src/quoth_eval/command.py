@@ -77,57 +77,67 @@ Example:
 app = typer.Typer(name="eval", cls=Tasks, no_args_is_help=True, help=HELP, add_completion=False)
 
 
+TaskWords = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TASK... [FILES]",
+        help=f"Tasks: {', '.join(NAMES)}; groups: {', '.join(GROUPS)}. Then the files of tasks that read them.",
+    ),
+]
+SearchedCorpora = Annotated[list[Path] | None, repeated("--corpus", "DIR", "Search this corpus.")]
+Data = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="Folder of the tasks' files: DIR/sst2/test.tsv, …")
+]
+Systems = Annotated[
+    list[str] | None,
+    repeated(
+        "--system",
+        "NAME[,OPTION=VALUE]",
+        "Ask this model or baseline, with options of its own: quoth-mini,combine=sum, bm25, lm:ID_OR_FOLDER.",
+        default="the task's.",
+    ),
+]
+Sweep = Annotated[
+    list[str] | None,
+    repeated(
+        "--sweep",
+        "OPTION=VALUES",
+        "Ask every model once per value of one of its options: temperature=0.5,1,2, passages=3,20,null (null: every "
+        "token), or corpus=0.05,0.25,1 (that share of the documents, nested samples by --seed).",
+    ),
+]
+SetOptions = Annotated[
+    list[str] | None,
+    repeated("--set", "OPTION=VALUE", "Set an option of the tasks, or of all systems that take it: read=0."),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", help="Ask at most this many examples, drawn at random (0: all). Default: the task's."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed for drawing examples.")]
+Keep = Annotated[
+    Path | None,
+    typer.Option(
+        "--run",
+        metavar="DIR",
+        help="Keep every answer with its evidence here, one folder per task; a second call resumes.",
+    ),
+]
+
+
 @app.command(context_settings={"ignore_unknown_options": True})
 @takes_setup
 def run(
-    tasks: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TASK... [FILES]",
-            help=f"Tasks: {', '.join(NAMES)}; groups: {', '.join(GROUPS)}. Then the files of tasks that read them.",
-        ),
-    ],
-    corpus: Annotated[list[Path] | None, repeated("--corpus", "DIR", "Search this corpus.")] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", metavar="DIR", help="Folder of the tasks' files: DIR/sst2/test.tsv, …"),
-    ] = None,
-    system: Annotated[
-        list[str] | None,
-        repeated(
-            "--system",
-            "NAME[,OPTION=VALUE]",
-            "Ask this model or baseline, with options of its own: quoth-mini,combine=sum, bm25, lm:ID_OR_FOLDER.",
-            default="the task's.",
-        ),
-    ] = None,
-    sweep: Annotated[
-        list[str] | None,
-        repeated(
-            "--sweep",
-            "OPTION=VALUES",
-            "Ask every model once per value of one of its options: temperature=0.5,1,2, passages=3,20,null (null: "
-            "every token), or corpus=0.05,0.25,1 (that share of the documents, nested samples by --seed).",
-        ),
-    ] = None,
-    options: Annotated[
-        list[str] | None,
-        repeated("--set", "OPTION=VALUE", "Set an option of the tasks, or of all systems that take it: read=0."),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", help="Ask at most this many examples, drawn at random (0: all). Default: the task's."),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed for drawing examples.")] = 0,
+    tasks: TaskWords,
+    corpus: SearchedCorpora = None,
+    data: Data = None,
+    system: Systems = None,
+    sweep: Sweep = None,
+    options: SetOptions = None,
+    limit: Limit = None,
+    seed: Seed = 0,
     *,
-    keep: Annotated[
-        Path | None,
-        typer.Option(
-            "--run",
-            metavar="DIR",
-            help="Keep every answer with its evidence here, one folder per task; a second call resumes.",
-        ),
-    ] = None,
+    keep: Keep = None,
     setup: Setup,
     json: Json = False,
 ) -> None:
@@ -157,31 +167,36 @@ def run(
     corpora = tuple(open_corpora(corpus[0], corpus[1:])) if corpus else ()
     with tempfile.TemporaryDirectory(prefix="quoth-eval-") as folder:
         scratch = Path(folder)
-        with counting("reading", "passages") as read:
-            given = Given(
-                open=Opener(setup, scratch, seed),
-                scratch=scratch,
-                setup=setup,
-                progress=lambda name, done, total: read(done, total),
-                files=files,
-                data=data,
-                corpora=corpora,
-                systems=tuple(system or ()),
-                options=told,
-                limit=limit,
-                seed=seed,
-            )
-            # All are read before one is asked, so that a missing file is reported at once.
-            ready = _prepared(given, names, swept)
-        for spec, prepared, asked in ready:
-            report = _or_left_out(spec, spec.name in names, partial(_measured, spec, prepared, asked, keep))
-            if report is not None and json:
-                print_json(report.to_dict())
-            elif report is not None:
-                print_tables(prepared.tables(report))
-                results().print(prepared.more(report), soft_wrap=True, end="")
+        given = Given(
+            open=Opener(setup, scratch, seed),
+            scratch=scratch,
+            setup=setup,
+            files=files,
+            data=data,
+            corpora=corpora,
+            systems=tuple(system or ()),
+            options=told,
+            limit=limit,
+            seed=seed,
+        )
+        _run(given, names, swept, keep, json)
     if keep and QUICK in names:
         report_command.write([keep], keep / "report.html")
+
+
+def _run(given: "Given", names: Sequence[str], swept: Sequence[str], keep: Path | None, json: bool) -> None:
+    """Ask the tasks, and print the report of each."""
+    with counting("reading", "passages") as read:
+        given = replace(given, progress=lambda name, done, total: read(done, total))
+        # All are read before one is asked, so that a missing file is reported at once.
+        ready = _prepared(given, names, swept)
+    for spec, prepared, asked in ready:
+        report = _or_left_out(spec, spec.name in names, partial(_measured, spec, prepared, asked, keep))
+        if report is not None and json:
+            print_json(report.to_dict())
+        elif report is not None:
+            print_tables(prepared.tables(report))
+            results().print(prepared.more(report), soft_wrap=True, end="")
 
 
 def _or_left_out(spec: "TaskSpec", wanted: bool, do: Callable[[], Made]) -> Made | None:

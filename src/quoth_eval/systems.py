@@ -23,9 +23,11 @@ from quoth.cli.output import counting
 from quoth.corpus.bm25 import bm25, check_not_empty, indexed_text
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.fields import Count, Has, NotNegative, Number, checked
+from quoth.fields import Count, Has, NotNegative, Number, checked, fields_of
 from quoth.index.options import Mode
 from quoth.records import Hit, Passage, Prediction
+from quoth.registry import SYSTEMS
+from quoth.registry import System as Row
 from quoth.text.terms import analyse
 from quoth.text.tokenizer import MASK
 from quoth_eval.spec import (
@@ -49,32 +51,13 @@ TEMPLATE = f"Q: {{question}}\nA: {MASK}."
 """How a language model is asked: GPT-3's form (Brown et al. 2020)."""
 SHARE = "corpus"
 """The option of a system that searches a share of the documents."""
-FILLS = tuple(FillOptions.__dataclass_fields__)
-_DENSE = ("mu", "lexical")
-KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    CLOSED: {"npm": FILLS, "lm": ("calibration", "sentinel"), "mlm": ("calibration", "masks")},
-    BLANKS: {
-        "npm": FILLS,
-        "reader": ("passages", "mode"),
-        "realm": ("passages",),
-        "lm": ("max_new_tokens", "sentinel"),
-        "mlm": ("masks",),
-    },
-    OPEN: {
-        "npm": FILLS,
-        "reader": ("passages", "min_probability", "mode"),
-        "realm": ("passages", "min_probability", "mode"),
-        "zero-ner": (),
-        "lm": ("passages", "template", "max_new_tokens", "sentinel"),
-        "dense": _DENSE,
-    },
-    ENTITIES: {
-        **dict.fromkeys(("npm", "zero-ner"), ("mode", "told", "keys")),
-        "realm": ("mode",),
-        "dense": _DENSE,
-    },
+LIBRARIES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    CLOSED: {"lm": ("calibration", "sentinel"), "mlm": ("calibration", "masks")},
+    BLANKS: {"lm": ("max_new_tokens", "sentinel"), "mlm": ("masks",)},
+    OPEN: {"lm": ("passages", "template", "max_new_tokens", "sentinel"), "dense": ("mu", "lexical")},
+    ENTITIES: {"dense": ("mu", "lexical")},
 }
-"""By form, the kinds of models that can do the task, and the options that each takes there."""
+"""By form, the kinds of other libraries' models that can do the task, and the options that each takes there."""
 TYPES: Mapping[str, Any] = {
     SHARE: Annotated[float, Gt(0), Le(1)],
     "calibration": Literal["none", "pmi", "batch"],
@@ -90,7 +73,7 @@ TYPES: Mapping[str, Any] = {
     "mu": NotNegative,
     "lexical": Annotated[str, MinLen(1)],
 }
-"""The types of options beyond those of `fill`, which its own record checks."""
+"""The types of options beyond those of `fill` and `ask`, which their own records check."""
 FAMILIES = {
     "lm": "quoth_eval.language_models:LanguageModel",
     "mlm": "quoth.npm.twin:MaskedModel",
@@ -129,7 +112,7 @@ def parse_system(spelled: str, spec: TaskSpec, common: Options = {}) -> Asked:  
     own = read_options(parts, f"--system {spelled}")
     if name in spec.baselines:
         return Asked(spelled, name, own)
-    taken, family = _options_of(spelled, name, spec), family_of(name)
+    (taken, record), family = _options_of(spelled, name, spec), family_of(name)
     if spec.form in (OPEN, CLOSED, BLANKS):
         taken = (*taken, SHARE)
     types = {**TYPES, "passages": Number} if family else TYPES
@@ -139,20 +122,39 @@ def parse_system(spelled: str, spec: TaskSpec, common: Options = {}) -> Asked:  
         if key in types:
             checked(f"--system {spelled}: {key}", value, types[key])
     options = {**{key: value for key, value in common.items() if key in taken}, **own}
-    FillOptions(**{key: value for key, value in options.items() if key in FILLS and not family})
+    if record is not None:
+        record(**{key: value for key, value in options.items() if key in fields_of(record)})
     return Asked(spelled, name, options)
 
 
-def _options_of(spelled: str, name: str, spec: TaskSpec) -> tuple[str, ...]:
-    """The options that a system takes for a task. Raises InputError if it cannot do it."""
-    kinds, family, baseline = KINDS.get(spec.form), family_of(name), name in ("bm25", "frequent", "majority")
-    if kinds is None and not family and not baseline:  # such as taggers
-        return ()
-    row = None if family or baseline else system(name)
-    kind = row.kind if row else family
-    if kinds is None or kind not in kinds:
+def _options_of(spelled: str, name: str, spec: TaskSpec) -> tuple[tuple[str, ...], Any]:
+    """The options that a system takes for a task, and the record that checks them, if there is one. Raises InputError
+    if it cannot do the task."""
+    family = family_of(name)
+    if spec.form not in LIBRARIES and not family and name not in ("bm25", "frequent", "majority"):  # such as taggers
+        return (), None
+    row = None if family or name in ("bm25", "frequent", "majority") else system(name)
+    taken = options_of(row, spec.form) if row else LIBRARIES.get(spec.form, {}).get(family)
+    if taken is None:
         raise InputError(f"{spelled} cannot do {spec.name}; leave it out, or ask it other tasks")
-    return (*kinds[kind], *(spec.options if row and row.records() is FillOptions else ()))
+    record = row.records(asks=spec.form == OPEN) if row and spec.form != ENTITIES else None
+    more = spec.options if row and row.records() is FillOptions else ()
+    return tuple(dict.fromkeys((*taken, *more))), record
+
+
+def options_of(row: Row, form: str) -> tuple[str, ...] | None:
+    """The options that Quoth's models of a kind take in a form of task; None if they cannot do it.
+
+    What answers takes those of its `fill`, or of its `ask`; labels are chosen by what fills by all options of NPM's.
+    """
+    if form == ENTITIES:
+        recognise = [kind for each in SYSTEMS.values() if each.keys == "entities" for kind in (each.kind, *each.over)]
+        return ("mode", "told", "keys") if row.kind in recognise else ("mode",) if row.keys else None
+    if form == CLOSED and row.records() is not FillOptions:
+        return None
+    if not row.answers:
+        return () if form == OPEN and row.searches else None
+    return tuple(name for name in fields_of(row.records(asks=form == OPEN)) if name != "top_k")
 
 
 class Opener:
@@ -207,9 +209,9 @@ def check_shares(asked: Iterable[Asked], prepared: Prepared) -> None:
 def known_options(specs: Iterable[TaskSpec]) -> list[str]:
     """What may be set for these tasks or their systems."""
     own = [name for spec in specs for name in spec.names]
-    kinds = ((spec, KINDS.get(spec.form, {}).items()) for spec in specs)
-    more = [[*names, *spec.options] for spec, each in kinds for kind, names in each if kind not in FAMILIES]
-    return list(dict.fromkeys([*own, *(name for names in more for name in names)]))
+    rows = ((options_of(row, spec.form) or (), spec) for spec in specs for row in SYSTEMS.values())
+    more = [name for taken, spec in rows for name in (*taken, *(spec.options if taken else ()))]
+    return list(dict.fromkeys([*own, *more]))
 
 
 def sampled_ids(ids: Iterable[str], share: float, seed: int = 0) -> set[str]:

@@ -115,6 +115,7 @@ def test_only_short_lists_are_given_whole() -> None:
         ("Bees\n====\nBees fly.\n\n## Ants\nAnts crawl.\n\nSee also", ["Bees fly.", "Ants crawl."]),
         ("Home | Products | About\n\nBees fly.\n\nCP(1)   Manual   CP(1)", ["Bees fly."]),
         ("name,state\nship,afloat,sea\nA name of a boat that is rather long,in repair,Kiel\nb,in repair,Bonn", None),
+        ("-f[={name|id}]\n    Follow it.", ["-f[={name|id}]\n    Follow it."]),
         ("Bees", ["Bees"]),
         ("Options\n\n--help show this and exit\n\nA sentence.", ["--help show this and exit", "A sentence."]),
         (

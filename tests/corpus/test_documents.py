@@ -77,9 +77,20 @@ def test_csv_reports_rows_of_another_width_and_bad_bytes(tmp_path: Path) -> None
     assert [str(each).partition(": ")[0] for each in errors] == [f"{file}:3", f"{file}:4"]
 
 
-def test_a_table_without_a_text_column_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no column 'text'"):
-        list(read_documents(write(tmp_path / "a.csv", "id,body\n1,x\n")))
+def test_a_row_without_a_text_column_is_every_cell_under_its_name(tmp_path: Path) -> None:
+    boats = write(tmp_path / "boats.csv", 'name,state,port\n"Sea  Star",in repair,Kiel\nMoby,afloat,\n')
+    titled = write(tmp_path / "a.tsv", "_id\twikipedia_title\tbody\n7\tMoby\tx y\n")
+    with pytest.warns(FileWarning, match="boats.csv has no column 'text'"):
+        first, second = read_documents(boats)
+    assert first == Document(
+        "boats-2",
+        "boats",
+        "name: Sea Star | state: in repair | port: Kiel",
+        {"name": "Sea  Star", "state": "in repair", "port": "Kiel"},
+    )
+    assert second.text == "name: Moby | state: afloat"
+    with pytest.warns(FileWarning):
+        assert list(read_documents(titled)) == [Document("7", "Moby", "body: x y", {"body": "x y"})]
 
 
 def test_parquet(tmp_path: Path) -> None:

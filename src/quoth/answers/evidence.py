@@ -254,7 +254,7 @@ def odds_of(
         else:
             raised_N = np.array([prior * each.relevance for each in read])
             totals = [found.total + raised for found, raised in zip(spans, raised_N, strict=True)]
-            total = log_sum_exp(np.array([0.0, *totals]))
+            total = float(np.logaddexp.reduce([0.0, *totals]))
         parts = [found.odds_C + raised for found, raised in zip(spans, raised_N, strict=True)]
         return places_in(spans), np.concatenate([np.zeros(0), *parts]), total
 
@@ -290,7 +290,7 @@ def log_retrieval(read: Sequence[Source], null: float | None) -> Doubles:
     §3.2."""
     nulls = [] if null is None else [null]
     relevance_N = np.array([*(each.relevance for each in read), *nulls], np.float64)
-    log_p_N: Doubles = relevance_N - log_sum_exp(relevance_N)
+    log_p_N: Doubles = relevance_N - np.logaddexp.reduce(relevance_N)
     return log_p_N
 
 
@@ -346,7 +346,7 @@ def _core(place: AnswerSpan, text: str) -> AnswerSpan:
 
 def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M: Doubles, best: Best) -> Proposal:
     """An answer whose places, heaviest first, share its probability by their weights."""
-    share_M = best.probability * np.exp(log_weight_M - log_sum_exp(log_weight_M))
+    share_M = best.probability * np.exp(log_weight_M - np.logaddexp.reduce(log_weight_M))
     order = np.argsort(-log_weight_M, kind="stable").tolist()
 
     def evidence(most: int | None = None) -> tuple[Evidence, ...]:

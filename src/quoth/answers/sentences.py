@@ -33,8 +33,8 @@ WRAPPED = 40
 ITEMS, CHARACTERS, LONGEST = 6, 400, 1000
 """A list with at most this many items or characters may be given whole, if it is not longer than the last."""
 _MARKER = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)])[^\S\n]+(?=\S)")
-_ROW = re.compile(r"\t|\||^[^,]*,[^,\s][^,]*,\S")
-_CELL_END = re.compile(r"\t|\||(?<=[^\s.!?:]) {2,}")
+_ROW = re.compile(r"\t|(?:^|\s)\||\|$|^[^,]*,[^,\s][^,]*,\S")
+_CELL_END = re.compile(r"\t|\s\||(?<=[^\s.!?:]) {2,}")
 _FIELDS = re.compile(rf"{_ROW.pattern}|{_CELL_END.pattern}|:\s")
 _MARKDOWN = re.compile(r"#{1,6}\s")
 _STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
@@ -172,9 +172,9 @@ def _lines(text: str) -> list[Line]:
     rows: list[Line] = []
     widths: list[int] = []  # of each block of rows
     begin = above = 0
-    for row in text.split("\n"):
-        start, end = begin + len(row) - len(row.lstrip()), begin + len(row.rstrip())
-        if any(map(str.isalnum, row)):
+    for shown in text.split("\n"):
+        start, end = begin + len(shown) - len(shown.lstrip()), begin + len(shown.rstrip())
+        if any(map(str.isalnum, shown)):
             marker = _MARKER.match(text, start, end)
             if above != 1 or not rows:
                 widths.append(0)
@@ -182,7 +182,7 @@ def _lines(text: str) -> list[Line]:
             rows.append(Line(start, marker.end() if marker else start, end, start - begin, above))
             above = 0
         above += 1
-        begin += len(row) + 1
+        begin += len(shown) + 1
     lines: list[Line] = []
     block = -1
     for i, line in enumerate(rows):

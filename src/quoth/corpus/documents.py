@@ -324,14 +324,20 @@ def _read_table(stream: IO[bytes], name: str, delimiter: str) -> Records:
             if not header:
                 header = cells
                 if "text" not in header:
-                    raise InputError(
-                        f"{name}:1: the header {header} has no column 'text'; give a column that name, or read the "
-                        "file as it is: --format text (in Python format='text')"
-                    )
+                    told = f"{name} has no column 'text'; a row's text is every cell under its name, 'name: value | …'"
+                    warnings.warn(FileWarning(told), stacklevel=2)
             elif len(cells) == len(header):
-                yield table.line_num, dict(zip(header, cells, strict=True))
+                row = dict(zip(header, cells, strict=True))
+                yield table.line_num, row if "text" in header else _with_text(row, bare(Path(name)).stem)
             elif cells:
                 yield table.line_num, ValueError(f"{len(cells)} cells under a header of {len(header)}")
+
+
+def _with_text(row: dict[str, str], table: str) -> dict[str, str]:
+    """A row whose text names every cell, so that a value is found and read along with what it is the value of."""
+    cells = {name: " ".join(cell.split()) for name, cell in row.items() if name not in (*ID_FIELDS, *TITLE_FIELDS)}
+    title = {} if any(name in row for name in TITLE_FIELDS) else {"title": table}
+    return {**row, **title, "text": " | ".join(f"{name}: {cell}" for name, cell in cells.items() if cell)}
 
 
 def _read_parquet(stream: IO[bytes], name: str) -> Records:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import Proposal, Source, calibrated, chosen, propose, propose_spans, sources_of
 from quoth.answers.options import FillOptions, ResolvedOptions
 from quoth.answers.phrases import ScoredPhrases, ScoredTokens
@@ -318,7 +317,7 @@ def combine(
         score = w * _log(npm) + v * _log(reader) - e * (bool(names) and names <= said)
         weighed.append(replace(named, best=replace(named.best, log_score=score)))
     weighed.sort(key=lambda proposal: -proposal.best.log_score)
-    total = log_sum_exp(np.array([proposal.best.log_score for proposal in weighed]))
+    total = float(np.logaddexp.reduce([proposal.best.log_score for proposal in weighed]))
     best = chosen(weighed, top_k, distinct)
     return [prediction.with_probability(math.exp(prediction.log_score - total), max_evidence) for prediction in best]
 

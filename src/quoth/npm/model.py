@@ -178,7 +178,7 @@ class NPM(BlankFiller):
             else:
                 decided = (chosen(proposals, settled.top_k, settled.distinct) for proposals in every)
             for filled, found in zip(asked.texts, decided, strict=True):
-                results.append(Predictions(replace(one, sequence=filled.replace(MASK, one.text)) for one in found))
+                results.append(Predictions([replace(one, sequence=filled.replace(MASK, one.text)) for one in found]))
         return results
 
     @overload

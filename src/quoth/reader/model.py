@@ -15,7 +15,6 @@ from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sou
 from quoth.answers.lists import answer_phrases
 from quoth.answers.options import answered_from
 from quoth.answers.sentences import answer_sentences
-from quoth.fields import Count, checked
 from quoth.index.options import Mode
 from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
@@ -224,7 +223,6 @@ class Reader(Model):
         """The best passages for what is `searched`, as many as are read, and the reader's scores of their spans for
         each text."""
         count = self.config.defaults.passages if passages is None else passages
-        checked("passages", count, Count, 20)
         hidden = for_each(exclude, len(texts))
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
