@@ -25,7 +25,7 @@ from quoth.reader.network import AT_A_TIME
 from quoth.storage import atomic_write_json, read_json
 
 SAME = 0.99
-BOUNDS = tuple(each / 2 for each in range(-24, 25))
+BOUNDS = tuple(each / 2 for each in range(-8, 25))
 Read = tuple[list[Source], list[Spans]]
 """Passages, and what a reader marks in them."""
 
