@@ -101,21 +101,21 @@ def fitted(config: ReaderConfig, read: Sequence[Asked]) -> Calibrated:
             sentences.append(((1.0, log_odds(one.probability)), not gone and has_answer(one.text, question)))
     if not answers:
         raise InputError("no passage is found for any of the questions; give questions about the corpus")
-    found = fit_thresholds(*zip(*answers, strict=True))
+    by = fit_thresholds(*zip(*answers, strict=True))
     settings = replace(
         config,
         prior=prior,
         unread_bound=bound,
-        calibration=found.calibration,
+        calibration=by.calibration,
         sentence_calibration=fit_thresholds(*zip(*sentences, strict=True)).calibration,
         defaults=replace(
             config.defaults,
-            min_probability=found.min_probability,
-            not_found_below=found.not_found_below,
-            thresholds=found.thresholds,
+            min_probability=by.min_probability,
+            not_found_below=by.not_found_below,
+            thresholds=by.thresholds,
         ),
     )
-    given = [yes for row, yes in answers if chance(found.calibration, row) >= found.min_probability]
+    given = [yes for row, yes in answers if chance(by.calibration, row) >= by.min_probability]
     return Calibrated(settings, len(read), sum(yes for _, yes in answers), len(given), sum(given))
 
 
