@@ -66,7 +66,8 @@ def _prediction(record: Mapping[str, Any]) -> Prediction:
     if "abstained" in record:  # a run from before there was a status
         old = {name: value for name, value in record.items() if name not in ("score", "abstained")}
         record = {**old, "log_score": record["score"], "status": "unsure" if record["abstained"] else "answered"}
-    return Prediction(**{**record, "evidence": tuple(Evidence(**place) for place in record["evidence"])})
+    evidence = tuple(Evidence(**place) for place in record["evidence"])
+    return Prediction(**{**record, "evidence": evidence, "parts": tuple(record.get("parts", ()))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -423,6 +423,7 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "top_k": 2,
         "k": 9,
         "passages": None,
+        "mode": "auto",
         "combine": "joint",
         "temperature": 1.0,
         "length_exponent": 0.0,

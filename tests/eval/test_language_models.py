@@ -453,7 +453,7 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
         ("nq", "lm:x,passages=two", "passages is 'two'; it must be a whole number, 0 or more"),
         ("nq", "lm:x,template=Q", "template is 'Q'; it must be a text, with {question} and with [MASK]"),
         ("nq", "lm:x,calibration=pmi", "no option 'calibration'; use one of passages, template, max"),
-        ("nq", "quoth-mini,calibration=pmi", "no option 'calibration'; use one of top_k"),
+        ("nq", "quoth-mini,calibration=pmi", "no option 'calibration'; use one of k, passages"),
         ("nq", "mlm:x", "mlm:x cannot do nq; leave it out"),
         ("sst2", "dense:x", "dense:x cannot do sst2; leave it out"),
         ("nq", "dense:x,mu=-1", "mu is -1; it must be 0 or more"),

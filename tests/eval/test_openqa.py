@@ -300,7 +300,7 @@ def test_the_command_for_questions(
     assert [each.get("exact_match", {}).get("mean") for each in found["systems"]] == [None, 1.0, 1.0]
     assert system.asked_with == [{"passages": 3, "ban_query": True}, {"passages": 3, "min_probability": 0.5}]
     assert main([*command, "--system", "quoth-reader,combine=sum"]) == 2
-    assert "no option 'combine'; use one of passages, min_probability" in capsys.readouterr().err
+    assert "no option 'combine'; use one of passages, mode, min_probability" in capsys.readouterr().err
 
 
 class Doubtful(Knows):

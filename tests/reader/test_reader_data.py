@@ -159,7 +159,7 @@ def test_entities_get_evidence_that_names_them_and_negatives_without_an_answer(t
 
 def test_an_average_lies_between_two_readers(tmp_path: Path, script: Callable[..., str]) -> None:
     name = "encoder.encoder.layer.5.output.dense.weight"
-    asked = ["quoth-reader", "quoth-reader-base", "-o", tmp_path / "between", "--weight", "0.25"]
+    asked = ["quoth-reader-small", "quoth-reader-base", "-o", tmp_path / "between", "--weight", "0.25"]
     script(ROOT / "scripts" / "average_readers.py", *asked)
     before, between = (
         load_file(folder / "reader.safetensors") for folder in (ROOT / "adapters" / "reader-mini", tmp_path / "between")

@@ -338,8 +338,8 @@ def test_it_is_measured_alone_with_bm25_beside_its_own_base_and_by_one_key(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["search", "one.quoth", "x", "--entity", "x"], "--entity x goes with --mode entity, not bm25"),
-        (["search", "one.quoth", "x", "--weight", "bm25=1"], "--weight bm25=1 goes with --mode hybrid, not bm25"),
+        (["search", "one.quoth", "x", "--entity", "x"], "--entity x goes with --mode entity, not auto"),
+        (["search", "one.quoth", "x", "--weight", "bm25=1"], "--weight bm25=1 goes with --mode hybrid, not auto"),
         (["search", "one.quoth", "x", "--mode", "hybrid", "--weight", "bm25=a"], "--weight: could not convert"),
         (["search", "one.quoth", "x", "--mode", "dense", "--model", "a", "--model", "b"], "--model is given 2 times"),
         (
@@ -347,7 +347,7 @@ def test_it_is_measured_alone_with_bm25_beside_its_own_base_and_by_one_key(
             "--keys tokens with --model zero, whose keys are",
         ),
         (["embed", "one.quoth", "--keys", "entities", "--ray"], "--ray embeds tokens, but the keys of quoth-zero-ner"),
-        (["search", "one.quoth", "x", "--show-matches"], "--show-matches goes with --mode entity or hybrid, not bm25"),
+        (["search", "one.quoth", "x", "--show-matches"], "--show-matches goes with --mode entity or hybrid, not auto"),
         (
             ["search", "one.quoth", "x", "--mode", "entity", "--model", "quoth-realm"],
             "is of kind 'realm'; kind 'zero-ner' or 'npm' is required here",

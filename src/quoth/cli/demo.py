@@ -23,7 +23,6 @@ from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import NOT_FOUND, Document, Prediction
-from quoth.text.boundaries import core
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -123,6 +122,8 @@ def sample(name: str) -> list[dict[str, Any]]:
 def same_answer(predicted: str, answer: str) -> bool:
     """Whether two phrases are one answer: equal by the rule of `quoth eval openqa`, which ignores case, punctuation and
     articles, or one is the `core` of the other."""
+    from quoth.text.boundaries import core
+
     said, gold = (text[slice(*core(text))] for text in (predicted, answer))
     pairs = ((predicted, answer), (said, answer), (predicted, gold))
     return any(exact_match(one, QAExample("", "", (other,))) for one, other in pairs)

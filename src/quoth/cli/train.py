@@ -117,7 +117,7 @@ def calibrate(
     *,
     setup: Setup,
 ) -> None:
-    """Fit a reader's probabilities and thresholds to your own corpus and questions.
+    """Fit a reader's probabilities to your own questions.
 
     Every question is asked, a fifth of them without the passages that answer them. Then the chance of being right, the
     thresholds of "unsure" and "not found", and those of --precision are chosen by which answers were right. The

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quoth.zero_ner.model import ZeroNER
 
 NPMName = Literal["quoth-mini", "quoth-mini-single", "quoth-mini-base", "facebook/npm", "facebook/npm-single"]
-ReaderName = Literal["quoth-reader", "quoth-reader-base"]
+ReaderName = Literal["quoth-reader", "quoth-reader-small", "quoth-reader-base"]
 REALMName = Literal["quoth-realm", "quoth-realm-base"]
 ZeroNERName = Literal["quoth-zero-ner"]
 

@@ -62,7 +62,12 @@ class ReaderAskOptions(ReaderFillOptions):
         'An answer with a smaller chance of being right is "unsure" (`status`), or "not_found" if even the best one is '
         "below the model's `not_found_below`.",
     ] = None
-    precision: Annotated[ShareBelow1 | None, Such(0.9), "As in `FillOptions`."] = None
+    precision: Annotated[
+        ShareBelow1 | None,
+        Such(0.9),
+        "Instead of `min_probability`: the share of the answers given that is to be right, by the questions that the "
+        "model was fitted on.",
+    ] = None
 
 
 @described
