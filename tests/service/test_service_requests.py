@@ -129,6 +129,7 @@ def test_what_is_within_bounds_is_answered(client: Client) -> None:
         200,
         NOTHING | {"predictions": [[]] * 3},
     )
+    assert client.post("/v1/fill", {"text": []}) == (200, NOTHING | {"predictions": []})
     asked, options = client.answering.asked[0]
     assert asked == [text] * 3
     assert (options["k"], options["passages"], options["top_k"], options["temperature"]) == (9, None, 5, 1.0)

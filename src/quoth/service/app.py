@@ -321,8 +321,8 @@ async def _predicted(service: Service, request: BaseModel, name: str, method: st
 
     key = method, id(view), json.dumps(options, sort_keys=True)
     done = await service.queue.ask(key, texts, predict)
-    every: list[dict[str, Any]] = done.answers
-    content = every[0] if isinstance(given, str) else {name: [each[name] for each in every] for name in every[0]}
+    by_name = {name: [each[name] for each in done.answers] for name in _content([], method == "ask")}
+    content = done.answers[0] if isinstance(given, str) else by_name
     return await _reply(service, view, done, **content)
 
 
