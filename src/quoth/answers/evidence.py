@@ -27,6 +27,7 @@ from quoth.answers.ranking import (
     Places,
     Scored,
     best_phrases,
+    brought_together,
     group_equal,
     group_score,
     places_of,
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
 Weights = tuple[float, ...]
 """Of the first of an answer's `features`."""
 _LEAST = 1e-6
-SLIGHT = 7.0
-"""Log scores this far below the best, a thousandth of it, are no rivals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,31 +311,6 @@ def span_proposals(
             best = Best(g, score, float(np.exp(score - total)))
             proposal = _of_spans(read, [places[c] for c in member_M.tolist()], score_C[member_M], best)
         yield proposal
-
-
-def brought_together(
-    scores: dict[int, float], groups: Groups, core_of: Callable[[int], AnswerSpan]
-) -> dict[int, float]:
-    """The scores of texts after each, highest first, has taken those that say the same: that have the same core in some
-    passage ("about 340 million", "340 million people"). `core_of` is a candidate's core.
-
-    A text takes from its own mentions alone: "12 km" takes "12", but not what takes "12" elsewhere ("12 hours"). Scores
-    `SLIGHT` below the best are left as they are: they change nothing that anybody sees, and most scores are such.
-    """
-    order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
-    heavy = [g for g in order if scores[g] >= scores[order[0]] - SLIGHT]
-    cores = {g: {core_of(c) for c in groups.members(g).tolist()} for g in heavy}
-    texts_of: dict[AnswerSpan, set[int]] = {}
-    for g in heavy:
-        for place in cores[g]:
-            texts_of.setdefault(place, set()).add(g)
-    summed, left = {g: scores[g] for g in order[len(heavy) :]}, set(heavy)
-    for g in heavy:
-        if g in left:
-            same = left & set[int]().union(*(texts_of[place] for place in cores[g]))
-            summed[g] = log_sum_exp(np.array([scores[h] for h in sorted(same)]))
-            left -= same
-    return summed
 
 
 def _core(place: AnswerSpan, text: str) -> AnswerSpan:

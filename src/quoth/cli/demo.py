@@ -76,7 +76,7 @@ def demo(
     base: Base = None,
     device: Device = None,
 ) -> None:
-    """Answer from a small encyclopedia, then from a later edition of it.
+    """Answer from a small encyclopedia, then from a later edition.
 
     \b
     Example:

@@ -98,7 +98,6 @@ def quoth(
       quoth demo
       quoth index notes/ -o notes.quoth
       quoth fill notes.quoth "The meeting is on [MASK]."
-      quoth fill --help          # every command has examples
     """
 
 
