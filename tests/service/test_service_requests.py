@@ -129,7 +129,6 @@ def test_what_is_within_bounds_is_answered(client: Client) -> None:
         200,
         NOTHING | {"predictions": [[]] * 3},
     )
-    assert client.post("/v1/fill", {"text": []}) == (200, NOTHING | {"predictions": []})
     asked, options = client.answering.asked[0]
     assert asked == [text] * 3
     assert (options["k"], options["passages"], options["top_k"], options["temperature"]) == (9, None, 5, 1.0)
@@ -137,6 +136,10 @@ def test_what_is_within_bounds_is_answered(client: Client) -> None:
     assert client.post("/v1/search", {"query": "who", "k": 3}) == (200, NOTHING | {"passages": []})
     assert client.send("/v1/corpus", [], "GET")[1]["models"] == {"shards": 1}
     assert len(client.answering.asked) == 3
+
+
+def test_no_texts_have_no_answers(client: Client) -> None:
+    assert client.post("/v1/fill", {"text": []}) == (200, NOTHING | {"predictions": []})
 
 
 @pytest.mark.parametrize("stated", [True, False])

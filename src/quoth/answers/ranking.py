@@ -131,29 +131,6 @@ def brought_together(scores: dict[int, float], groups: Groups, core_of: Callable
     return summed
 
 
-def brought_together(scores: dict[int, float], groups: Groups, core_of: Callable[[int], Hashable]) -> dict[int, float]:
-    """The scores of texts after each, highest first, has taken those that say the same: that have the same core in some
-    passage ("about 340 million", "340 million people"). `core_of` is a candidate's core.
-
-    A text takes from its own mentions alone: "12 km" takes "12", but not what takes "12" elsewhere ("12 hours"). Scores
-    `SLIGHT` below the best are left as they are: they change nothing that anybody sees, and most scores are such.
-    """
-    order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
-    heavy = [g for g in order if scores[g] >= scores[order[0]] - SLIGHT]
-    cores = {g: {core_of(c) for c in groups.members(g).tolist()} for g in heavy}
-    texts_of: dict[Hashable, set[int]] = {}
-    for g in heavy:
-        for place in cores[g]:
-            texts_of.setdefault(place, set()).add(g)
-    summed, left = {g: scores[g] for g in order[len(heavy) :]}, set(heavy)
-    for g in heavy:
-        if g in left:
-            same = left & set[int]().union(*(texts_of[place] for place in cores[g]))
-            summed[g] = log_sum_exp(np.array([scores[h] for h in sorted(same)]))
-            left -= same
-    return summed
-
-
 @dataclass(frozen=True, slots=True)
 class Occurrences:
     """Scored places in the tables `parts`, in any order: part, first row, last row, log score: [C]."""
