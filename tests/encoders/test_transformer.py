@@ -223,22 +223,38 @@ def test_half_precision_is_near(folder: Path) -> None:
 
 def test_the_precision_is_what_the_processor_multiplies_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = torch.device("cpu")
-    assert dtype_named(None, cpu) == torch.float32  # of tests, by QUOTH_DTYPE
+    assert dtype_named(None, cpu) == "fp32"  # of tests, by QUOTH_DTYPE
     monkeypatch.delenv("QUOTH_DTYPE")
     for name in (None, "auto"):
-        for fast, expected in ((True, torch.bfloat16), (False, torch.float32)):
-            monkeypatch.setattr(transformer, "multiplies_bf16", lambda fast=fast: fast)
-            assert dtype_named(name, cpu) == expected
-            assert dtype_named(name, torch.device("cuda")) == torch.float32
-            assert dtype_named("fp16", cpu) == torch.float16
+        for fastest in ("int8", "bf16", "fp32"):
+            monkeypatch.setattr(transformer, "fastest_dtype", lambda fastest=fastest: fastest)
+            assert dtype_named(name, cpu) == fastest
+            assert dtype_named(name, torch.device("cuda")) == "fp32"
+            assert dtype_named("fp16", cpu) == "fp16"
+    with pytest.raises(InputError, match="int8 is for the processor, not for cuda; use fp16 or bf16"):
+        dtype_named("int8", torch.device("cuda"))
 
 
-@pytest.mark.parametrize(("seconds", "fast"), [((1.0, 0.69), True), ((1.0, 0.71), False), ((1.0, 4.0), False)])
-def test_bf16_is_tried(monkeypatch: pytest.MonkeyPatch, seconds: tuple[float, float], fast: bool) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "exact", "fastest"),
+    [
+        ((1.0, 0.69, 0.68), True, "int8"),
+        ((1.0, 0.69, 0.68), False, "bf16"),
+        ((1.0, 0.68, 0.69), True, "bf16"),
+        ((1.0, 0.71, 0.72), True, "fp32"),
+        ((1.0, 4.0, 0.5), False, "fp32"),
+    ],
+)
+def test_formats_are_tried(
+    monkeypatch: pytest.MonkeyPatch, seconds: tuple[float, float, float], exact: bool, fastest: str
+) -> None:
     """Of four trials of each the fastest counts."""
     clock = iter(t for each in seconds for trial in (9, 2, 1, 3) for t in (0.0, each * trial))
     monkeypatch.setattr(transformer, "perf_counter", lambda: next(clock))
-    assert transformer.multiplies_bf16.__wrapped__() is fast
+    if not exact:
+        multiply = torch._int_mm
+        monkeypatch.setattr(torch, "_int_mm", lambda a, b: multiply(a, b) - 10_000)
+    assert transformer.fastest_dtype.__wrapped__() == fastest
 
 
 def test_fingerprints_name_weights_and_settings(folder: Path, tmp_path: Path) -> None:
@@ -288,8 +304,8 @@ def test_mistakes(folder: Path, tmp_path: Path) -> None:
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match=r"device 'cuda' is not available on this machine; use cpu( or mps)?$"):
             Transformer.load(locate(str(folder), NPMConfig).encoder, device="cuda")
-    with pytest.raises(InputError, match="dtype 'int8' is unknown; use one of fp32, bf16, fp16, auto"):
-        Transformer.load(locate(str(folder), NPMConfig).encoder, dtype="int8")
+    with pytest.raises(InputError, match="dtype 'fp8' is unknown; use one of fp32, bf16, fp16, int8, auto"):
+        Transformer.load(locate(str(folder), NPMConfig).encoder, dtype="fp8")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelNotFoundError, match="cannot be loaded: ") as error:
         Transformer.load(locate(str(tmp_path), NPMConfig).encoder)

@@ -26,7 +26,7 @@ class Setup(NamedTuple):
 
 Keys = Literal["tokens", "passages", "entities"]
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
-Dtype = Literal["fp32", "bf16", "fp16", "auto"]
+Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 
 
@@ -119,7 +119,7 @@ NumberFormat = Annotated[
     typer.Option(
         "--dtype",
         rich_help_panel=LOADING,
-        help="Number format of the encoder. Default: auto, bf16 if this processor multiplies it faster, else fp32.",
+        help="Number format of the encoder. Default: auto: int8, bf16 or fp32, what this processor multiplies fastest.",
     ),
 ]
 MoreCorpora = Annotated[

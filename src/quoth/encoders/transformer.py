@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from quoth.arrays import Floats
 from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder, MPNetEncoder
+from quoth.encoders.rounding import RoundedLinear, round_linears
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.storage import read_json, sha256_file
@@ -314,34 +315,53 @@ def device_named(name: str | None) -> torch.device:
 
 
 def placed(model: Any, device: str | None, dtype: str | None) -> Any:
-    """The model on a device and in a floating-point type, both by their names. Raises InputError."""
+    """The model on a device and in a number format, both by their names. Raises InputError."""
     where = device_named(device)
-    return model.to(device=where, dtype=dtype_named(dtype, where))
+    name = dtype_named(dtype, where)
+    if name != "int8":
+        return model.to(device=where, dtype=DTYPES[name])
+    round_linears(model.to(device=where, dtype=torch.float32))
+    return model
 
 
-def dtype_named(name: str | None, device: torch.device) -> torch.dtype:
-    """A floating-point type by its name; for None the one that QUOTH_DTYPE names. "auto", which is the default, is bf16
-    on a processor that multiplies it faster, else fp32. Raises InputError."""
+def dtype_named(name: str | None, device: torch.device) -> str:
+    """A key of `DTYPES`, or "int8"; for None what QUOTH_DTYPE names. "auto", which is the default, is what this
+    processor multiplies fastest, and fp32 on other devices. Raises InputError."""
     name = name or os.environ.get("QUOTH_DTYPE") or "auto"
     if name == "auto":
-        return torch.bfloat16 if device.type == "cpu" and multiplies_bf16() else torch.float32
-    if name not in DTYPES:
-        raise InputError(f"dtype {name!r} is unknown; use one of {', '.join(DTYPES)}, auto")
-    return DTYPES[name]
+        return fastest_dtype() if device.type == "cpu" else "fp32"
+    if name == "int8" and device.type != "cpu":
+        raise InputError(f"dtype int8 is for the processor, not for {device.type}; use fp16 or bf16")
+    if name not in (*DTYPES, "int8"):
+        raise InputError(f"dtype {name!r} is unknown; use one of {', '.join(DTYPES)}, int8, auto")
+    return name
 
 
 @cache
-def multiplies_bf16() -> bool:
-    """Whether this processor multiplies matrices of bf16 in less than 0.7 of the time of fp32. It is tried, which takes
-    some milliseconds: processors without such instructions do it too, but slower."""
-    seconds: dict[torch.dtype, list[float]] = {torch.float32: [], torch.bfloat16: []}
-    for dtype, taken in seconds.items():
-        x_TD, weight_OD = torch.ones(256, 384, dtype=dtype), torch.ones(1536, 384, dtype=dtype)
-        for _ in range(4):
-            start = perf_counter()
-            nn.functional.linear(x_TD, weight_OD)
-            taken.append(perf_counter() - start)
-    return min(seconds[torch.bfloat16]) < 0.7 * min(seconds[torch.float32])
+def fastest_dtype() -> str:
+    """int8, bf16 or fp32, whichever this processor multiplies fastest: int8 and bf16 in less than 0.7 of the time
+    of fp32, and int8 if its sums are exact, which they are not on some older processors. It is tried, which takes some
+    milliseconds: processors without instructions for a format have it too, but slower."""
+    x_TI, weight_OI = torch.ones(256, 384), torch.ones(1536, 384)
+    half_TI, half_OI, rounding = x_TI.bfloat16(), weight_OI.bfloat16(), RoundedLinear(weight_OI)
+    seconds = {
+        "fp32": 0.7 * _seconds(lambda: nn.functional.linear(x_TI, weight_OI)),
+        "bf16": _seconds(lambda: nn.functional.linear(half_TI, half_OI)),
+        "int8": _seconds(lambda: rounding(x_TI)),
+    }
+    if not torch.allclose(rounding(x_TI), torch.tensor(384.0)):
+        del seconds["int8"]
+    return min(seconds, key=seconds.__getitem__)
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    """The shortest of four runs."""
+    taken = []
+    for _ in range(4):
+        start = perf_counter()
+        run()
+        taken.append(perf_counter() - start)
+    return min(taken)
 
 
 def fingerprint_of(model: nn.Module, tokenizer: Any, adapter: Path | None) -> str:

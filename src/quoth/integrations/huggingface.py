@@ -54,7 +54,8 @@ def pipeline(
             or a list of them. Default: None.
         device (int | str | None): "cpu", "cuda", "cuda:1" or "mps", or a number: -1 for the CPU, 1 for "cuda:1".
             Default: the best there is.
-        dtype (str | None): Precision: "fp32", "bf16", "fp16" or "auto", also as torch names them. Default: "auto".
+        dtype (str | None): Precision: "fp32", "bf16", "fp16", "int8" or "auto", also as torch names them.
+            Default: "auto".
         base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
         options (Any): Arguments of the calls, which a call may override.
 

@@ -87,8 +87,8 @@ def load(
         corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
             Default: None.
         device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-        dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16" or "auto", which is bf16 on a processor
-            that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
+        dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16", "int8" or "auto", which is int8 or
+            bf16 on a processor that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
         base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
 
     Returns:

@@ -76,8 +76,8 @@ class ZeroNER(CorpusModel):
                 Default: None.
             recognizer (Recognizer | None): What finds the entities, instead of the settings'. Default: None.
             device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16" or "auto", which is bf16 on a processor
-                that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
+            dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16", "int8" or "auto", which is int8 or
+                bf16 on a processor that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
             base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
 
         Returns:
