@@ -342,7 +342,7 @@ def fastest_dtype() -> str:
     """int8, bf16 or fp32, whichever this processor multiplies fastest: int8 and bf16 in less than 0.7 of the time
     of fp32, and int8 if its sums are exact, which they are not on some older processors. It is tried, which takes some
     milliseconds: processors without instructions for a format have it too, but slower."""
-    x_TI, weight_OI = torch.ones(256, 384), torch.ones(1536, 384)
+    x_TI, weight_OI = torch.ones(64, 384), torch.ones(1536, 384)
     half_TI, half_OI, rounding = x_TI.bfloat16(), weight_OI.bfloat16(), RoundedLinear(weight_OI)
     seconds = {
         "fp32": 0.7 * _seconds(lambda: nn.functional.linear(x_TI, weight_OI)),
@@ -355,9 +355,9 @@ def fastest_dtype() -> str:
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    """The shortest of four runs."""
+    """The shortest of ten runs."""
     taken = []
-    for _ in range(4):
+    for _ in range(10):
         start = perf_counter()
         run()
         taken.append(perf_counter() - start)
