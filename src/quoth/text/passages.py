@@ -1,9 +1,11 @@
 """Passages and sentences: where a text is cut, and phrases that cross a cut.
 
-Knows characters, words and sentence ends; does not know documents, storage or models (apart from counting a
+Knows characters, words, lines and sentence ends; does not know documents, storage or models (apart from counting a
 tokenizer's tokens). A passage begins and ends with a non-space character, and every non-space character is in one.
 
-    words:N             up to N words, cut at the last sentence end that fits (the default, N = 120)
+    blocks:N            up to N words, cut at the best place that fits: an empty line, the end of a line of a list, a
+                        record or a table, the end of a sentence (the default, N = 120)
+    words:N             up to N words, cut at the last sentence end that fits
     fixed:N             exactly N words, wherever sentences end (N = 100: DPR's `psgs_w100`)
     tokens:N:TOKENIZER  up to N tokens of a tokenizer (a folder or a hub name), cut at sentence ends
 
@@ -19,11 +21,14 @@ from itertools import pairwise
 from pathlib import Path
 
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.text.lines import is_heading, is_item, is_same_field, lines_of
 
 Ranges = list[tuple[int, int]]
 Splitter = Callable[[str], Ranges]
 
-DEFAULT_SPLITTER = "words:120"
+DEFAULT_SPLITTER = "blocks:120"
+MEASURED = "words:120"
+"""The splitter by which the models were trained, and with which they were measured (docs/results.md)."""
 WHOLE = "words:1000000"
 """The splitter of a corpus whose documents are already passages."""
 
@@ -43,6 +48,12 @@ _SENTENCE_END = re.compile(
     r"|[。！？｡।॥][”’」』）]*"
     r"|\n[^\S\n]*(?=\n)"
 )
+_EMPTY_LINE = re.compile(r"\n\s*\n")
+_HEADING, _SENTENCE, _LINE, _BLOCK = range(4)
+"""What ends where a passage may end: a heading, only if it must; a sentence, or a line of a field that has several; a
+line of a list, a record or a table; a paragraph, or all that is above a heading."""
+_FULL = 0.6
+"""A passage with this share of its words may end before the last place that fits, at a better one."""
 # Two rules: passages are cut where a sentence probably ends, and every corpus has been cut by this one; a phrase must
 # not be refused for a full stop inside a name, so the second knows abbreviations too.
 _FULL_STOP = re.compile(r"(\w+)\.[\"'”’»)\]]*\s+(?=\S)")
@@ -62,12 +73,15 @@ def get_splitter(spec: str) -> Splitter:
     """
     kind, _, rest = spec.partition(":")
     count, _, tokenizer = rest.partition(":")
-    known = kind in ("words", "fixed", "tokens") and bool(tokenizer) == (kind == "tokens")
+    known = kind in ("blocks", "words", "fixed", "tokens") and bool(tokenizer) == (kind == "tokens")
     if not known or not (count.isascii() and count.isdecimal()) or int(count) < 1:
         raise InputError(
-            f"splitter {spec!r} is not one of words:N, fixed:N, tokens:N:TOKENIZER with N > 0; try words:120"
+            f"splitter {spec!r} is not one of blocks:N, words:N, fixed:N, tokens:N:TOKENIZER with N > 0; "
+            f"try {DEFAULT_SPLITTER}"
         )
     limit, starts = int(count), _tokens(tokenizer) if tokenizer else _word_starts
+    if kind == "blocks":
+        return lambda text: _split_blocks(text, limit)
     return lambda text: _split(text, starts(text), [] if kind == "fixed" else _sentence_ends(text), limit)
 
 
@@ -89,22 +103,57 @@ def _word_starts(text: str) -> Sequence[int]:
     return array("q", (match.start() for match in _WORD.finditer(text)))  # a fifth of the memory of a list
 
 
-def _split(text: str, units: Sequence[int], ends: list[int], limit: int) -> Ranges:
-    """Greedy: a passage extends to the last of `ends` within `limit` units, or if there is none, to that limit."""
+def _split(
+    text: str,
+    units: Sequence[int],
+    ends: Sequence[int],
+    limit: int,
+    ranks: Sequence[int] | None = None,
+    marks: Sequence[str] = (),
+) -> Ranges:
+    """Greedy: a passage extends to the best of `ends` within `limit` units, or if there is none, to that limit.
+
+    The best is the last of the highest rank among those that leave it full; else the last that is not a heading's;
+    else the last. Without `ranks` it is the last. In place of the limit, it ends behind the last of `marks` that leaves
+    it full, if there is one.
+    """
+    rank_of = bytes(len(ends)) if ranks is None else ranks
     cuts = [0]
     first = 0
     while first + limit < len(units):
-        begin, cut = units[first], units[first + limit]
-        last = bisect_right(ends, cut) - 1
-        at_end = last >= 0 and ends[last] > begin
-        if at_end:
-            cut = ends[last]
+        begin, full, cut = units[first], units[first + int(_FULL * (limit - 1))], units[first + limit]
+        fits = range(bisect_right(ends, begin), bisect_right(ends, cut))
+        if fits:
+            cut = ends[max(fits, key=lambda i: (rank_of[i] if ends[i] > full else min(rank_of[i], _SENTENCE), i))]
         else:
             spaces = (at for at in range(cut, max(begin, cut - _NEAR), -1) if text[at - 1].isspace())
-            cut = next(spaces, cut)
+            marked = max((text.rfind(mark, full, cut) for mark in marks), default=-1) + 1
+            cut = marked or next(spaces, cut)
         cuts.append(cut)
         first = max(first + 1, bisect_left(units, cut))
     return _pieces(text, cuts)
+
+
+def _split_blocks(text: str, limit: int) -> Ranges:
+    """Passages that may end where a line does, or a sentence that is not inside an item that fits."""
+    units = _word_starts(text)
+    ends, ranks = array("q"), bytearray()
+    lines = lines_of(text)
+    heads = [is_heading(text, lines, i) for i in range(len(lines))]
+    for i, line in enumerate(lines):
+        too_long = bisect_left(units, line.end) - bisect_left(units, line.start) > limit
+        above = lines[i - 1]
+        introduced = heads[i - 1] or text[above.end - 1] == ":"
+        if i and not (introduced and too_long):
+            empty = _EMPTY_LINE.search(text, above.end, line.start)
+            ends.append(empty.end() if empty else line.start)
+            better = _BLOCK if empty or heads[i] else _SENTENCE if is_same_field(text, above, line) else _LINE
+            ranks.append(_HEADING if introduced else better)
+        if too_long or not is_item(text, line):
+            inside = [match.end() for match in _SENTENCE_END.finditer(text, line.start, line.end)]
+            ends.extend(inside)
+            ranks.extend([_SENTENCE] * len(inside))
+    return _split(text, units, ends, limit, ranks, marks=("\n", "; "))
 
 
 def sentences(text: str) -> Ranges:
