@@ -1,4 +1,4 @@
-"""The splitters: limits, sentence ends, and that nothing but space is ever left out; phrases that cross a sentence."""
+"""The splitters: limits, lines, sentence ends, nothing but space is ever left out; phrases that cross a sentence."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.text.passages import crosses_sentence, get_splitter, sentences
+from quoth.text.passages import (
+    crosses_sentence,
+    get_splitter,
+    is_heading,
+    is_item,
+    is_same_field,
+    lines_of,
+    sentences,
+)
 
 UNICODE = st.text(max_size=300) | st.text("ab.!?:;-|# \n\t。漢字かなไทย์\u0301\u200b", max_size=300)
 PROSE = """Honey is made by bees in the summer, when the lime trees are in flower
@@ -30,6 +38,9 @@ TABLE = """| name | height of the tower |
 LIST = """- a spoon of honey. Not more
 - two eggs, which must be fresh
 - flour"""
+
+WRAPPED = "The first row of a paragraph of wrapped prose\nis followed by a second row."
+RECORD = "Coastline: 998 km of the southern and of the eastern sea\nClimate: arid\nClimate - winter: mild"
 
 
 def units_of(block: str) -> list[str]:
@@ -233,3 +244,32 @@ def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelNotFoundError, match=str(tmp_path)):
         get_splitter(f"tokens:5:{tmp_path}")
+
+
+def texts(text: str) -> list[str]:
+    return [text[line.start : line.end] for line in lines_of(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        ("---\n ***", []),
+        (WRAPPED, [WRAPPED]),
+        (f"  {WRAPPED}\n\nAnd a third.", [WRAPPED, "And a third."]),
+        (RECORD, RECORD.split("\n")),
+        ("milk\neggs", ["milk", "eggs"]),
+        ("- milk\n- eggs", ["- milk", "- eggs"]),
+    ],
+)
+def test_lines(text: str, found: list[str]) -> None:
+    assert texts(text) == found
+
+
+def test_headings_items_and_fields() -> None:
+    text = f"# Seas\n{RECORD}\n- salt. And water\n| a | b |\nPlain prose ends here."
+    lines = lines_of(text)
+    assert [is_heading(text, lines, i) for i in range(len(lines))] == [True, *[False] * 6]
+    assert [is_item(text, line) for line in lines] == [False, True, True, True, True, True, False]
+    same = [is_same_field(text, *pair) for pair in pairwise(lines)]
+    assert same == [False, False, True, False, False, False]

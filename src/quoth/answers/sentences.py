@@ -24,8 +24,7 @@ from quoth.answers.evidence import Source, Spans, Weights, chance, log_odds, odd
 from quoth.arrays import Doubles
 from quoth.records import Sentence
 from quoth.text.boundaries import surface_group
-from quoth.text.lines import CELL_END, FIELDS, SHORT, Line, is_heading, lines_of
-from quoth.text.passages import Ranges, sentences
+from quoth.text.passages import CELL_END, FIELDS, SHORT, Line, Ranges, is_heading, lines_of, sentences
 
 ITEMS, CHARACTERS, LONGEST = 6, 400, 1000
 """A list with at most this many items or characters may be given whole, if it is not longer than the last."""
