@@ -39,7 +39,7 @@ from quoth.reader.data import ReadingExample, read_examples
 from quoth.reader.model import Reader
 from quoth.records import Document
 from quoth.storage import atomic_write_json, read_json
-from quoth.text.passages import WHOLE
+from quoth.text.passages import MEASURED, WHOLE
 from quoth.text.tokenizer import MASK
 
 AT_A_TIME = 16
@@ -83,7 +83,7 @@ def fill_blanks(
     """The weights `among` some by which blanks are filled best, and the first answers by these."""
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as place:
-        drawn = Corpus.create(Path(place) / "pages.quoth")
+        drawn = Corpus.create(Path(place) / "pages.quoth", MEASURED)
         drawn.add(read_documents(*pages))
         passages = list(drawn.passages())
         blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, seed)]

@@ -20,7 +20,7 @@ import numpy as np
 from quoth.corpus.documents import read_documents
 from quoth.ner.tagger import Tagger
 from quoth.records import TaggedSpan
-from quoth.text.passages import DEFAULT_SPLITTER, get_splitter, sentences
+from quoth.text.passages import MEASURED, get_splitter, sentences
 from quoth.training.run import without
 
 ASKING = {"PER": "who", "LOC": "where", "ORG": "what organization", "DATE": "when"}
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng, tagger = np.random.default_rng(options.seed), Tagger.load("quoth-tagger")
-    split = get_splitter(DEFAULT_SPLITTER)
+    split = get_splitter(MEASURED)
     documents = list(without(read_documents(*options.pages), options.exclude))
     passages = [each.text[start:end] for each in documents for start, end in split(each.text)]
     found = list(islice(questions(passages, tagger, rng), options.count))

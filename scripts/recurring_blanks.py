@@ -23,7 +23,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.datasets.blanks import KINDS, Blank, draw_blanks
 from quoth.records import Document, Passage
-from quoth.text.passages import sentences
+from quoth.text.passages import MEASURED, sentences
 from quoth.text.tokenizer import MASK
 from quoth.training.run import without
 
@@ -101,7 +101,7 @@ def main() -> None:
     rng, written = random.Random(options.seed), 0
     documents = list(without(read_documents(*options.pages), options.exclude))
     with tempfile.TemporaryDirectory() as folder, gzip.open(options.output, "wt", encoding="utf-8") as stream:
-        corpus = Corpus.create(Path(folder) / "pages.quoth")
+        corpus = Corpus.create(Path(folder) / "pages.quoth", MEASURED)
         corpus.add(documents)
         for each in examples(corpus, documents, rng):
             stream.write(json.dumps(each, ensure_ascii=False) + "\n")

@@ -225,7 +225,7 @@ def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:
     assert re.search(r"^size on disk +\d", run("info", corpus)[1], re.MULTILINE)
     facts = json.loads(run("info", corpus, "--json")[1])
     assert facts["documents"] == facts["passages"] == 2
-    assert facts["splitter"] == "words:120"
+    assert facts["splitter"] == "blocks:120"
     assert facts["embedded"] == []
     (segment,) = facts["segments"]
     assert (segment["passages"], segment["deleted"], facts["freed_by_compact"]) == (2, 0, 0)

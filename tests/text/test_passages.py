@@ -1,4 +1,4 @@
-"""The splitters: limits, sentence ends, and that nothing but space is ever left out; phrases that cross a sentence."""
+"""The splitters: limits, lines, sentence ends, nothing but space is ever left out; phrases that cross a sentence."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -8,9 +8,46 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.text.passages import crosses_sentence, get_splitter, sentences
+from quoth.text.passages import (
+    crosses_sentence,
+    get_splitter,
+    is_heading,
+    is_item,
+    is_same_field,
+    lines_of,
+    sentences,
+)
 
-UNICODE = st.text(max_size=300) | st.text("ab.!? \n\t。漢字かなไทย์\u0301\u200b", max_size=300)
+UNICODE = st.text(max_size=300) | st.text("ab.!?:;-|# \n\t。漢字かなไทย์\u0301\u200b", max_size=300)
+PROSE = """Honey is made by bees in the summer, when the lime trees are in flower
+and the days are long enough. It keeps for years if no water gets in.
+Wax is made too."""
+CODE = """def f(x):
+    if x:
+        return g(x)
+    return None"""
+RECORD = """Capital - name: Algiers
+Capital - geographic coordinates: 36 45 N, 3 03 E
+Constitution: several previous; amended several times. Last in 2016
+Exports: 35 billion dollars (2016 est.)
+Exports - partners: Spain 19 %, France 16 %"""
+TABLE = """| name | height of the tower |
+|------|------|
+| Eiffel | 330 m. It was 312 m before 1957 |
+| Tokyo | 333 m |"""
+LIST = """- a spoon of honey. Not more
+- two eggs, which must be fresh
+- flour"""
+
+WRAPPED = "The first row of a paragraph of wrapped prose\nis followed by a second row."
+RECORD = "Coastline: 998 km of the southern and of the eastern sea\nClimate: arid\nClimate - winter: mild"
+
+
+def units_of(block: str) -> list[str]:
+    """What of a block may not be cut, by hand."""
+    if block == PROSE:
+        return [sentence + "." for sentence in block.split(".")[:-1]]
+    return [line for line in block.split("\n") if "--" not in line]
 
 
 def pieces(spec: str, text: str) -> list[str]:
@@ -25,7 +62,7 @@ def assert_covers(text: str, ranges: list[tuple[int, int]]) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(UNICODE, st.integers(1, 12), st.sampled_from(["words", "fixed"]))
+@given(UNICODE, st.integers(1, 12), st.sampled_from(["blocks", "words", "fixed"]))
 def test_passages_cover_every_text(text: str, limit: int, kind: str) -> None:
     assert_covers(text, get_splitter(f"{kind}:{limit}")(text))
 
@@ -38,6 +75,45 @@ def test_passages_end_with_sentences() -> None:
     text = "One two three. Four five! Six seven eight nine? Ten."
     assert pieces("words:5", text) == ["One two three. Four five!", "Six seven eight nine? Ten."]
     assert pieces("words:4", text) == ["One two three.", "Four five!", "Six seven eight nine?", "Ten."]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.integers(25, 60))
+def test_blocks_cut_no_unit_and_no_heading_is_last(data: st.DataObject, limit: int) -> None:
+    headings = ("# A story", "Bees and wasps", "Ingredients:")
+    blocks = data.draw(st.lists(st.sampled_from([PROSE, CODE, RECORD, TABLE, LIST]), min_size=2, max_size=12))
+    texts = []
+    for block in blocks:
+        texts += [*data.draw(st.lists(st.sampled_from(headings), max_size=1)), block]
+    found = pieces(f"blocks:{limit}", "\n\n".join(texts))
+    assert " ".join(found).split() == " ".join(texts).split()
+    assert all(len(piece.split()) <= limit for piece in found)
+    assert not any(piece.endswith(headings) for piece in found)
+    for unit in {unit for block in blocks for unit in units_of(block)}:
+        whole = sum(block.count(unit.strip()) for block in blocks)
+        assert sum(piece.count(unit.strip()) for piece in found) == whole, unit
+
+
+def test_blocks_end_at_the_best_place_that_leaves_them_full() -> None:
+    """Of ten words six are enough: an empty line before a line's end, this before a sentence's; else the last."""
+    assert pieces("blocks:10", "a b c. D e f.\n\nG h. I j k.") == ["a b c. D e f.", "G h. I j k."]
+    assert pieces("blocks:10", "a b c. D e f.\nG h. I j k.") == ["a b c. D e f.", "G h. I j k."]
+    assert pieces("blocks:10", "a b c. D e.\n\nF g h. I j k.") == ["a b c. D e.\n\nF g h.", "I j k."]
+    assert pieces("blocks:10", "a b c d e f.\nG.\n\nH i. J k.") == ["a b c d e f.\nG.", "H i. J k."]
+
+
+def test_blocks_keep_lines_of_one_field_together() -> None:
+    text = "Coast: 5 km long\nArea - all: 9 km\nAirports: 157 (2016)\nAirports - paved: 64\nPorts: 3 large"
+    assert pieces("blocks:15", text) == [text[: text.index("Airports:")].strip(), text[text.index("Airports:") :]]
+    assert pieces("blocks:15", text.replace("Airports - ", "Fields - "))[0].endswith("(2016)")
+
+
+def test_blocks_cut_what_is_too_long_at_a_clause_or_a_row() -> None:
+    assert pieces("blocks:5", "Parties: a b; c d e f; g") == ["Parties: a b;", "c d e f; g"]
+    assert pieces("blocks:5", "a b c d e f") == ["a b c d e", "f"]
+    rows = "and so the words of this row go on and on\n" * 3
+    assert pieces("blocks:25", rows) == [(rows[:84]).strip(), rows[84:].strip()]
+    assert [len(piece.split()) for piece in pieces("words:25", rows)] == [25, 8]
 
 
 @pytest.mark.parametrize(
@@ -144,10 +220,23 @@ def test_tokens_cover_every_text(tokenizer_folder: Path, text: str, limit: int) 
 
 
 @pytest.mark.parametrize(
-    "spec", ["", "words", "words:0", "words:x", "words:-1", "lines:3", "tokens:5", "words:5:x", "fixed:"]
+    "spec",
+    [
+        "",
+        "words",
+        "words:0",
+        "blocks:",
+        "blocks:5:x",
+        "words:x",
+        "words:-1",
+        "lines:3",
+        "tokens:5",
+        "words:5:x",
+        "fixed:",
+    ],
 )
 def test_other_specs_are_refused(spec: str) -> None:
-    with pytest.raises(InputError, match=r"is not one of words:N, fixed:N, tokens:N:TOKENIZER"):
+    with pytest.raises(InputError, match=r"is not one of blocks:N, words:N, fixed:N, tokens:N:TOKENIZER"):
         get_splitter(spec)
 
 
@@ -155,3 +244,32 @@ def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelNotFoundError, match=str(tmp_path)):
         get_splitter(f"tokens:5:{tmp_path}")
+
+
+def texts(text: str) -> list[str]:
+    return [text[line.start : line.end] for line in lines_of(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        ("---\n ***", []),
+        (WRAPPED, [WRAPPED]),
+        (f"  {WRAPPED}\n\nAnd a third.", [WRAPPED, "And a third."]),
+        (RECORD, RECORD.split("\n")),
+        ("milk\neggs", ["milk", "eggs"]),
+        ("- milk\n- eggs", ["- milk", "- eggs"]),
+    ],
+)
+def test_lines(text: str, found: list[str]) -> None:
+    assert texts(text) == found
+
+
+def test_headings_items_and_fields() -> None:
+    text = f"# Seas\n{RECORD}\n- salt. And water\n| a | b |\nPlain prose ends here."
+    lines = lines_of(text)
+    assert [is_heading(text, lines, i) for i in range(len(lines))] == [True, *[False] * 6]
+    assert [is_item(text, line) for line in lines] == [False, True, True, True, True, True, False]
+    same = [is_same_field(text, *pair) for pair in pairwise(lines)]
+    assert same == [False, False, True, False, False, False]

@@ -24,37 +24,16 @@ from quoth.answers.evidence import Source, Spans, Weights, chance, log_odds, odd
 from quoth.arrays import Doubles
 from quoth.records import Sentence
 from quoth.text.boundaries import surface_group
-from quoth.text.passages import Ranges, sentences
+from quoth.text.passages import CELL_END, FIELDS, SHORT, Line, Ranges, is_heading, lines_of, sentences
 
-SHORT = 60
-"""Characters that a heading has at most, and an item of a list without markers."""
-WRAPPED = 40
-"""Characters that a row of wrapped prose has at least."""
 ITEMS, CHARACTERS, LONGEST = 6, 400, 1000
 """A list with at most this many items or characters may be given whole, if it is not longer than the last."""
-_MARKER = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)])[^\S\n]+(?=\S)")
-_ROW = re.compile(r"\t|(?:^|\s)\||\|$|^[^,]*,[^,\s][^,]*,\S")
-_CELL_END = re.compile(r"\t|\s\||(?<=[^\s.!?:]) {2,}")
-_FIELDS = re.compile(rf"{_ROW.pattern}|{_CELL_END.pattern}|:\s")
-_MARKDOWN = re.compile(r"#{1,6}\s")
-_STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
 _ASKS_FOR_LIST = re.compile(
     r"\b(?:list|ingredients|steps)\b"
     r"|\b(?:what|which)\b(?:\s+\S+){0,3}?\s+(?:are|were)\b"
     r"|\b(?:what|which)\s+(?!(?:is|was|does|has|this)\b)\w+s\b",
     re.IGNORECASE,
 )
-
-
-class Line(NamedTuple):
-    """Characters of a line, or of several that prose is wrapped into: its text begins at `at`, after a list marker, in
-    `column` of the page, and it has `above` line ends before it."""
-
-    start: int
-    at: int
-    end: int
-    column: int
-    above: int
 
 
 class Part(NamedTuple):
@@ -145,8 +124,8 @@ def cut(text: str) -> Cut:
     A heading may only along with a line indented below it, or with a list as a whole; so may a line that ends in a
     colon, along with what follows.
     """
-    lines = _lines(text)
-    heads = [_is_heading(text, lines, i) for i in range(len(lines))]
+    lines = lines_of(text)
+    heads = [is_heading(text, lines, i) for i in range(len(lines))]
     sentences_of = [[(line.at + a, line.at + b) for a, b in sentences(text[line.at : line.end])] for line in lines]
     first = [0, *accumulate(map(len, sentences_of))]
     pieces = [piece for group in sentences_of for piece in group]
@@ -167,77 +146,14 @@ def cut(text: str) -> Cut:
     return Cut(pieces, parts, lists)
 
 
-def _lines(text: str) -> list[Line]:
-    """The lines of a text, those that prose is wrapped into as one. Lines without letters and digits count as empty."""
-    rows: list[Line] = []
-    widths: list[int] = []  # of each block of rows
-    begin = above = 0
-    for shown in text.split("\n"):
-        start, end = begin + len(shown) - len(shown.lstrip()), begin + len(shown.rstrip())
-        if any(map(str.isalnum, shown)):
-            marker = _MARKER.match(text, start, end)
-            if above != 1 or not rows:
-                widths.append(0)
-            widths[-1] = max(widths[-1], end - begin)
-            rows.append(Line(start, marker.end() if marker else start, end, start - begin, above))
-            above = 0
-        above += 1
-        begin += len(shown) + 1
-    lines: list[Line] = []
-    block = -1
-    for i, line in enumerate(rows):
-        block += line.above != 1 or not i
-        if i and _goes_on(text, rows[i - 1], line, widths[block]):
-            lines[-1] = lines[-1]._replace(end=line.end)
-        else:
-            lines.append(line)
-    return lines
-
-
-def _goes_on(text: str, row: Line, following: Line, width: int) -> bool:
-    """Whether prose is wrapped between two rows of a block of this width: the second begins with a lower-case letter,
-    or its first word had no room in the first."""
-    length = row.column + row.end - row.start
-    if following.above != 1 or following.at > following.start or length < WRAPPED:
-        return False
-    if _ROW.search(text[row.start : row.end]):
-        return False
-    if text[following.start].islower():
-        return True
-    flush = following.column in (row.column, row.column + row.at - row.start)
-    word = text[following.start : following.end].split(maxsplit=1)[0]
-    return flush and text[row.end - 1] not in ".!?:;" and length + 1 + len(word) > width
-
-
 def _introduces(text: str, line: Line) -> bool:
     return text[line.end - 1] == ":"
-
-
-def _is_heading(text: str, lines: list[Line], i: int) -> bool:
-    """Whether a line is the heading of what is below it: of Markdown; or a short one without a full stop that ends in a
-    colon, has a line indented below it, or begins with a capital after an empty line and is followed by an empty line,
-    a longer one or nothing."""
-    line, body = lines[i], text[lines[i].start : lines[i].end]
-    if line.at > line.start or len(lines) == 1:
-        return False
-    if _MARKDOWN.match(body):
-        return True
-    if len(body) > SHORT or _STOP.search(body) or _FIELDS.search(body):
-        return False
-    if body.endswith(":"):
-        return True
-    below = lines[i + 1] if i + 1 < len(lines) else None
-    if below is not None and below.column > line.column:
-        return True
-    if line.above == 1 or not body[0].isalnum() or body[0].islower():
-        return False
-    return below is None or below.above > 1 or below.end - below.start > SHORT
 
 
 def _is_banner(text: str, lines: list[Line], i: int) -> bool:
     """Whether a line has three cells and more, but no row next to it: navigation, the head or foot of a page."""
     above, below = i > 0 and lines[i].above == 1, i + 1 < len(lines) and lines[i + 1].above == 1
-    return len(lines) > 1 and not above and not below and len(_CELL_END.findall(text, lines[i].start, lines[i].end)) > 1
+    return len(lines) > 1 and not above and not below and len(CELL_END.findall(text, lines[i].start, lines[i].end)) > 1
 
 
 def _lists(text: str, lines: list[Line], heads: list[bool]) -> Iterator[tuple[int, int]]:
@@ -248,7 +164,7 @@ def _lists(text: str, lines: list[Line], heads: list[bool]) -> Iterator[tuple[in
     def plain(line: Line) -> bool:
         body = text[line.start : line.end]
         ends = line in headings or line.at > line.start or body.endswith((".", "!", "?", ":"))
-        return not (ends or len(body) > SHORT or _FIELDS.search(body))
+        return not (ends or len(body) > SHORT or FIELDS.search(body))
 
     def up_to(i: int, belongs: Callable[[Line], bool]) -> int:
         return next((j for j in range(i + 1, len(lines)) if not belongs(lines[j])), len(lines))

@@ -47,10 +47,11 @@ def index(
         str,
         typer.Option(
             "--splitter",
-            help="How documents become passages: words:120 (up to 120 words, cut at sentence ends), "
-            "fixed:100 (exactly 100 words), tokens:256:TOKENIZER.",
+            help="How documents become passages: blocks:120 (up to 120 words, cut at the end of a paragraph, of a line "
+            "of a list, a record or a table, or of a sentence), words:120 (at sentence ends alone), fixed:100 (exactly "
+            "100 words), tokens:256:TOKENIZER.",
         ),
-    ] = "words:120",
+    ] = "blocks:120",
     skip_bad: SkipBad = False,
     format: FormatName = None,
     vectors: Annotated[

@@ -59,9 +59,10 @@ class Corpus(CorpusView):
 
         Args:
             path (str | Path): The folder to make, by custom NAME.quoth.
-            splitter (str): How texts become passages: "words:120" (up to 120 words, cut at sentence ends), "fixed:100"
-                (exactly 100 words) or "tokens:256:TOKENIZER" (up to 256 tokens of a tokenizer, given by folder or hub
-                id). Default: "words:120".
+            splitter (str): How texts become passages: "blocks:120" (up to 120 words, cut at the end of a paragraph, of
+                a line of a list, a record or a table, or of a sentence), "words:120" (at sentence ends alone),
+                "fixed:100" (exactly 100 words) or "tokens:256:TOKENIZER" (up to 256 tokens of a tokenizer, given by
+                folder or hub id). Default: "blocks:120".
 
         Returns:
             The corpus, ready for `add`.

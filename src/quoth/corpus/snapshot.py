@@ -231,7 +231,7 @@ class CorpusView:
 
     @property
     def splitter(self) -> str:
-        """How texts are split into passages, for example "words:120"."""
+        """How texts are split into passages, for example "blocks:120"."""
         return self._snapshot.manifest.splitter
 
     @property

@@ -29,6 +29,7 @@ from quoth.npm.model import NPM
 from quoth.npm.task import NPMTask
 from quoth.npm.twin import MaskedModel
 from quoth.records import Document
+from quoth.text.passages import MEASURED
 from quoth.text.tokenizer import TextTokenizer
 from quoth.training.run import Job, Run, file_states, without
 from quoth.training.trainer import Evaluation
@@ -56,7 +57,7 @@ def _measure(config: TrainConfig, base: str | None, model: Path) -> Mapping[str,
     """The share of exact answers among blanks of held-out pages. NPM searches BM25's best of the other passages; its
     parametric twin fills a blank with one token."""
     with tempfile.TemporaryDirectory(prefix="quoth-blanks-") as folder:
-        corpus = Corpus.create(Path(folder) / "pages.quoth")
+        corpus = Corpus.create(Path(folder) / "pages.quoth", MEASURED)
         corpus.add(read_documents(config.evaluate_on))
         passages = list(corpus.passages())
         drawn = [blank for kind in KINDS for blank in draw_blanks(passages, kind, config.evaluate_blanks, seed=0)]

@@ -1,9 +1,11 @@
-"""Passages and sentences: where a text is cut, and phrases that cross a cut.
+"""Passages, lines and sentences: where a text is cut, and phrases that cross a cut.
 
-Knows characters, words and sentence ends; does not know documents, storage or models (apart from counting a
+Knows characters, words, lines and sentence ends; does not know documents, storage or models (apart from counting a
 tokenizer's tokens). A passage begins and ends with a non-space character, and every non-space character is in one.
 
-    words:N             up to N words, cut at the last sentence end that fits (the default, N = 120)
+    blocks:N            up to N words, cut at the best place that fits: an empty line, the end of a line of a list, a
+                        record or a table, the end of a sentence (the default, N = 120)
+    words:N             up to N words, cut at the last sentence end that fits
     fixed:N             exactly N words, wherever sentences end (N = 100: DPR's `psgs_w100`)
     tokens:N:TOKENIZER  up to N tokens of a tokenizer (a folder or a hub name), cut at sentence ends
 
@@ -17,13 +19,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from quoth.errors import InputError, ModelNotFoundError
 
 Ranges = list[tuple[int, int]]
 Splitter = Callable[[str], Ranges]
 
-DEFAULT_SPLITTER = "words:120"
+DEFAULT_SPLITTER = "blocks:120"
+MEASURED = "words:120"
+"""The splitter by which the models were trained, and with which they were measured (docs/results.md)."""
 WHOLE = "words:1000000"
 """The splitter of a corpus whose documents are already passages."""
 
@@ -43,6 +48,26 @@ _SENTENCE_END = re.compile(
     r"|[。！？｡।॥][”’」』）]*"
     r"|\n[^\S\n]*(?=\n)"
 )
+_EMPTY_LINE = re.compile(r"\n\s*\n")
+_HEADING, _SENTENCE, _LINE, _BLOCK = range(4)
+"""What ends where a passage may end: a heading, only if it must; a sentence, or a line of a field that has several; a
+line of a list, a record or a table; a paragraph, or all that is above a heading."""
+_FULL = 0.6
+"""A passage with this share of its words may end before the last place that fits, at a better one."""
+SHORT = 60
+"""Characters that a heading has at most, and an item of a list without markers."""
+WRAPPED = 40
+"""Characters that a row of wrapped prose has at least."""
+_MARKER = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)])[^\S\n]+(?=\S)")
+_COMMAS = re.compile(r"^[^,]*,[^,\s][^,]*,\S")
+_ROW = re.compile(rf"\t|(?:^|\s)\||\|$|{_COMMAS.pattern}")
+CELL_END = re.compile(r"\t|\s\||(?<=[^\s.!?:]) {2,}")
+FIELDS = re.compile(rf"{_ROW.pattern}|{CELL_END.pattern}|:\s")
+_FIELD = re.compile(r"(?:[^\s:.!?]|[.!?](?=\S))(?:[^:\n.!?]|[.!?](?=\S)){0,59}:[^\S\n]+(?=\S)")
+"""A line of a record: a short name, a colon, a value."""
+_GROUP = re.compile(r"([^\n]{1,60}?)(?: - |: )")
+_MARKDOWN = re.compile(r"#{1,6}\s")
+_STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
 # Two rules: passages are cut where a sentence probably ends, and every corpus has been cut by this one; a phrase must
 # not be refused for a full stop inside a name, so the second knows abbreviations too.
 _FULL_STOP = re.compile(r"(\w+)\.[\"'”’»)\]]*\s+(?=\S)")
@@ -62,12 +87,15 @@ def get_splitter(spec: str) -> Splitter:
     """
     kind, _, rest = spec.partition(":")
     count, _, tokenizer = rest.partition(":")
-    known = kind in ("words", "fixed", "tokens") and bool(tokenizer) == (kind == "tokens")
+    known = kind in ("blocks", "words", "fixed", "tokens") and bool(tokenizer) == (kind == "tokens")
     if not known or not (count.isascii() and count.isdecimal()) or int(count) < 1:
         raise InputError(
-            f"splitter {spec!r} is not one of words:N, fixed:N, tokens:N:TOKENIZER with N > 0; try words:120"
+            f"splitter {spec!r} is not one of blocks:N, words:N, fixed:N, tokens:N:TOKENIZER with N > 0; "
+            f"try {DEFAULT_SPLITTER}"
         )
     limit, starts = int(count), _tokens(tokenizer) if tokenizer else _word_starts
+    if kind == "blocks":
+        return lambda text: _split_blocks(text, limit)
     return lambda text: _split(text, starts(text), [] if kind == "fixed" else _sentence_ends(text), limit)
 
 
@@ -89,22 +117,151 @@ def _word_starts(text: str) -> Sequence[int]:
     return array("q", (match.start() for match in _WORD.finditer(text)))  # a fifth of the memory of a list
 
 
-def _split(text: str, units: Sequence[int], ends: list[int], limit: int) -> Ranges:
-    """Greedy: a passage extends to the last of `ends` within `limit` units, or if there is none, to that limit."""
+def _split(
+    text: str,
+    units: Sequence[int],
+    ends: Sequence[int],
+    limit: int,
+    ranks: Sequence[int] | None = None,
+    marks: Sequence[str] = (),
+) -> Ranges:
+    """Greedy: a passage extends to the best of `ends` within `limit` units, or if there is none, to that limit.
+
+    The best is the last of the highest rank among those that leave it full; else the last that is not a heading's;
+    else the last. Without `ranks` it is the last. In place of the limit, it ends behind the last of `marks` that leaves
+    it full, if there is one.
+    """
+    rank_of = bytes(len(ends)) if ranks is None else ranks
     cuts = [0]
     first = 0
     while first + limit < len(units):
-        begin, cut = units[first], units[first + limit]
-        last = bisect_right(ends, cut) - 1
-        at_end = last >= 0 and ends[last] > begin
-        if at_end:
-            cut = ends[last]
+        begin, full, cut = units[first], units[first + int(_FULL * (limit - 1))], units[first + limit]
+        fits = range(bisect_right(ends, begin), bisect_right(ends, cut))
+        if fits:
+            cut = ends[max(fits, key=lambda i: (rank_of[i] if ends[i] > full else min(rank_of[i], _SENTENCE), i))]
         else:
             spaces = (at for at in range(cut, max(begin, cut - _NEAR), -1) if text[at - 1].isspace())
-            cut = next(spaces, cut)
+            marked = max((text.rfind(mark, full, cut) for mark in marks), default=-1) + 1
+            cut = marked or next(spaces, cut)
         cuts.append(cut)
         first = max(first + 1, bisect_left(units, cut))
     return _pieces(text, cuts)
+
+
+def _split_blocks(text: str, limit: int) -> Ranges:
+    """Passages that may end where a line does, or a sentence that is not inside an item that fits."""
+    units = _word_starts(text)
+    ends, ranks = array("q"), bytearray()
+    lines = lines_of(text)
+    heads = [is_heading(text, lines, i) for i in range(len(lines))]
+    for i, line in enumerate(lines):
+        too_long = bisect_left(units, line.end) - bisect_left(units, line.start) > limit
+        above = lines[i - 1]
+        introduced = heads[i - 1] or text[above.end - 1] == ":"
+        if i and not (introduced and too_long):
+            empty = _EMPTY_LINE.search(text, above.end, line.start)
+            ends.append(empty.end() if empty else line.start)
+            better = _BLOCK if empty or heads[i] else _SENTENCE if is_same_field(text, above, line) else _LINE
+            ranks.append(_HEADING if introduced else better)
+        if too_long or not is_item(text, line):
+            inside = [match.end() for match in _SENTENCE_END.finditer(text, line.start, line.end)]
+            ends.extend(inside)
+            ranks.extend([_SENTENCE] * len(inside))
+    return _split(text, units, ends, limit, ranks, marks=("\n", "; "))
+
+
+class Line(NamedTuple):
+    """Characters of a line, or of several that prose is wrapped into: its text begins at `at`, after a list marker, in
+    `column` of the page, and it has `above` line ends before it."""
+
+    start: int
+    at: int
+    end: int
+    column: int
+    above: int
+
+
+def lines_of(text: str) -> list[Line]:
+    """The lines of a text, those that prose is wrapped into as one. Lines without letters and digits count as empty."""
+    rows: list[Line] = []
+    widths: list[int] = []  # of each block of rows
+    begin = above = 0
+    for shown in text.split("\n"):
+        start, end = begin + len(shown) - len(shown.lstrip()), begin + len(shown.rstrip())
+        if any(map(str.isalnum, shown)):
+            marker = _MARKER.match(text, start, end)
+            if above != 1 or not rows:
+                widths.append(0)
+            widths[-1] = max(widths[-1], end - begin)
+            rows.append(Line(start, marker.end() if marker else start, end, start - begin, above))
+            above = 0
+        above += 1
+        begin += len(shown) + 1
+    lines: list[Line] = []
+    block = -1
+    for i, line in enumerate(rows):
+        block += line.above != 1 or not i
+        if i and _goes_on(text, lines[-1], rows[i - 1], line, widths[block]):
+            lines[-1] = lines[-1]._replace(end=line.end)
+        else:
+            lines.append(line)
+    return lines
+
+
+def _goes_on(text: str, top: Line, row: Line, following: Line, width: int) -> bool:
+    """Whether prose that begins at `top` is wrapped between two rows of a block of this width: the second begins with a
+    lower-case letter, or its first word had no room in the first and it is no other field of a record."""
+    length = row.column + row.end - row.start
+    if following.above != 1 or following.at > following.start or length < WRAPPED:
+        return False
+    if _is_row(text[row.start : row.end]):
+        return False
+    if text[following.start].islower():
+        return True
+    if _FIELD.match(text, top.start, top.end) and _FIELD.match(text, following.start, following.end):
+        return False
+    flush = following.column in (row.column, row.column + row.at - row.start)
+    word = text[following.start : following.end].split(maxsplit=1)[0]
+    return flush and text[row.end - 1] not in ".!?:;" and length + 1 + len(word) > width
+
+
+def is_heading(text: str, lines: list[Line], i: int) -> bool:
+    """Whether a line is the heading of what is below it: of Markdown; or a short one without a full stop that ends in a
+    colon, has a line indented below it, or begins with a capital after an empty line and is followed by an empty line,
+    a longer one or nothing."""
+    line, body = lines[i], text[lines[i].start : lines[i].end]
+    if line.at > line.start or len(lines) == 1:
+        return False
+    if _MARKDOWN.match(body):
+        return True
+    if len(body) > SHORT or _STOP.search(body) or FIELDS.search(body):
+        return False
+    if body.endswith(":"):
+        return True
+    below = lines[i + 1] if i + 1 < len(lines) else None
+    if below is not None and below.column > line.column:
+        return True
+    if line.above == 1 or not body[0].isalnum() or body[0].islower():
+        return False
+    return below is None or below.above > 1 or below.end - below.start > SHORT
+
+
+def is_item(text: str, line: Line) -> bool:
+    """Whether a line is an item of a list, a row of a table or a field of a record: the sentences of it are one."""
+    if line.at > line.start or _FIELD.match(text, line.start, line.end):
+        return True
+    return _is_row(text[line.start : line.end])
+
+
+def _is_row(body: str) -> bool:
+    cells = _ROW.search(body) if "|" in body or "\t" in body else _COMMAS.match(body)
+    return cells is not None
+
+
+def is_same_field(text: str, above: Line, line: Line) -> bool:
+    """Whether two lines are parts of one field, as "Airports: 157" and "Airports - with paved runways: 64"."""
+    name = _GROUP.match(text, above.start, above.end)
+    return name is not None and text.startswith(f"{name[1]} - ", line.start)
 
 
 def sentences(text: str) -> Ranges:

@@ -23,6 +23,7 @@ from quoth.datasets.blanks import KINDS, MAX_WORDS, Blank, draw_blanks, may_answ
 from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Document, Prediction
+from quoth.text.passages import MEASURED
 from quoth.text.tokenizer import MASK
 from quoth_eval.harness import Lazy
 from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
@@ -143,7 +144,7 @@ def _make(given: Given, settings: ClozeSettings) -> Prepared:
     counted = {}
     if given.files:
         pages = read_pages(given.files, settings.heldout)
-        corpus = Corpus.create(given.scratch / "pages.quoth")
+        corpus = Corpus.create(given.scratch / "pages.quoth", MEASURED)
         corpus.add(pages)
         counted["num_pages"] = len(pages)
     else:

@@ -22,6 +22,7 @@ from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.fields import Count
 from quoth.records import Document
+from quoth.text.passages import MEASURED
 from quoth.text.tokenizer import MASK
 from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.systems import filling
@@ -168,7 +169,7 @@ def facts_over(given: Given, settings: LamaSettings, facts: Sequence[Fact], temp
         asked_as(fact, templates)  # A missing template is told before a model is loaded.
     searched: Sequence[Corpus] = given.corpora
     if not searched:
-        made = Corpus.create(given.scratch / "evidence.quoth")
+        made = Corpus.create(given.scratch / "evidence.quoth", MEASURED)
         made.add(chain(_evidence(drawn), _renamed(settings.distractors)))
         searched = [made]
     counter = given.open(settings.tokens or given.systems[0].partition(",")[0], searched, given.options)

@@ -22,7 +22,7 @@ from quoth.corpus.documents import read_documents, read_text
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.errors import InputError
 from quoth.records import Document
-from quoth.text.passages import DEFAULT_SPLITTER, WHOLE, get_splitter
+from quoth.text.passages import MEASURED, WHOLE, get_splitter
 from quoth_eval.tasks.closed_files import find_file, parsed
 
 _DPR = "https://github.com/facebookresearch/DPR (question, tab, list of answers)"
@@ -117,7 +117,7 @@ def draw_passages(paths: Sequence[str], titles: set[str], count: int | None, see
 
 
 def _passages(paths: Sequence[str], left_out: set[str]) -> Iterator[Document]:
-    split = get_splitter(DEFAULT_SPLITTER)
+    split = get_splitter(MEASURED)
     for document in read_documents(*paths):
         if document.title.casefold() not in left_out:
             for number, (start, end) in enumerate(split(document.text)):
