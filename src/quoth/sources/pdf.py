@@ -1,0 +1,114 @@
+"""PDF: words with their rectangles, as `layout` puts them in order.
+
+Knows characters on pages as pdfium finds them. Does not know pictures: a scanned page has no text.
+"""
+
+import ctypes
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from quoth.sources.layout import Page, Word, Writer, joins_in, strips_of, without_heads
+from quoth.sources.source import Source, Text
+
+_WORD = re.compile(r"[^\s\x00-\x1f\ufffe\uffff]+\ufffe?")
+
+
+def read(content: bytes, name: str) -> Source:
+    """The text of a PDF. Raises ValueError if it cannot be opened, or has no text."""
+    import pypdfium2
+
+    try:
+        file = pypdfium2.PdfDocument(content)
+    except pypdfium2.PdfiumError as error:
+        locked = "password" in str(error).lower()
+        raise ValueError("it is encrypted; save it without a password" if locked else f"not a PDF ({error})") from None
+    pages = [_page(file, number) for number in range(len(file))]
+    if not any(page.strips for page in pages):
+        raise ValueError(
+            f"no text on its {len(pages):,} pages, which may be scanned pictures; recognise their text first (ocrmypdf)"
+        )
+    facts = file.get_metadata_dict(skip_empty=True)
+    text = Text("page")
+    writer = Writer(text, joins_in(pages))
+    for number, strips in enumerate(without_heads(pages), 1):
+        writer.page(number, pages[number - 1], strips)
+    return text.source(
+        {
+            "title": facts.get("Title"),
+            "author": facts.get("Author"),
+            "date": _date(facts.get("ModDate") or facts.get("CreationDate") or ""),
+            "pages": len(pages),
+        }
+    )
+
+
+def _date(value: str) -> str:
+    """A PDF's date, D:YYYYMMDD…, as YYYY-MM-DD."""
+    found = re.match(r"D:(\d{4})(\d\d)(\d\d)", value)
+    return "-".join(found.groups()) if found else ""
+
+
+def _page(file: Any, number: int) -> Page:
+    import pypdfium2
+
+    try:
+        page = file[number]
+    except pypdfium2.PdfiumError:
+        return Page(1, 1, [])  # damaged: the others are still read
+    try:
+        words = [*_words(page)]
+        width, height = page.get_size()
+        return Page(width, height, strips_of(words))
+    finally:
+        page.close()
+
+
+def _words(page: Any) -> Iterator[Word]:
+    import pypdfium2.raw as pdfium
+
+    text_page = page.get_textpage()
+    count, raw, box, place = text_page.count_chars(), text_page.raw, pdfium.FS_RECTF(), _placer(page)
+    buffer = (ctypes.c_ushort * (count + 1))()
+    pdfium.FPDFText_GetText(raw, 0, count, buffer)
+    text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
+    if len(text) != count:  # characters beyond the first plane take two
+        text = "".join(chr(pdfium.FPDFText_GetUnicode(raw, at) or 0) for at in range(count)).replace("\x02", "\ufffe")
+
+    def at(index: int) -> tuple[float, float, float, float]:
+        pdfium.FPDFText_GetLooseCharBox(raw, index, box)
+        return place(box.left, box.top, box.right, box.bottom)
+
+    for found in _WORD.finditer(text):
+        first, last = at(found.start()), at(found.end() - 1)
+        if first[1] < (last[1] + last[3]) / 2 < first[3]:
+            yield Word(min(first[0], last[0]), first[1], max(first[2], last[2]), first[3], found[0])
+        else:  # it goes on elsewhere
+            yield from (Word(*at(found.start() + n), letter) for n, letter in enumerate(found[0]))
+    text_page.close()
+
+
+def _placer(page: Any) -> Callable[[float, float, float, float], tuple[float, float, float, float]]:
+    """From a rectangle in a page's own coordinates to points from its upper left corner as it is shown."""
+    import pypdfium2.raw as pdfium
+
+    width, height = page.get_size()
+    x, y = ctypes.c_int(), ctypes.c_int()
+
+    def shown(left: float, top: float) -> tuple[float, float]:
+        pdfium.FPDF_PageToDevice(page.raw, 0, 0, 1_000_000, 1_000_000, 0, left, top, x, y)
+        return x.value * width / 1_000_000, y.value * height / 1_000_000
+
+    # The three corners of a large square give the linear map.
+    (x0, y0), (x1, y1), (x2, y2) = shown(0, 0), shown(1000, 0), shown(0, 1000)
+    xx, yx, xy, yy = (x1 - x0) / 1000, (y1 - y0) / 1000, (x2 - x0) / 1000, (y2 - y0) / 1000
+
+    def upright(left: float, top: float, right: float, bottom: float) -> tuple[float, float, float, float]:
+        return x0 + xx * left, y0 + yy * top, x0 + xx * right, y0 + yy * bottom
+
+    def turned(left: float, top: float, right: float, bottom: float) -> tuple[float, float, float, float]:
+        one, other = x0 + xx * left + xy * top, x0 + xx * right + xy * bottom
+        first, second = y0 + yx * left + yy * top, y0 + yx * right + yy * bottom
+        return min(one, other), min(first, second), max(one, other), max(first, second)
+
+    return upright if yx == xy == 0 and xx > 0 > yy else turned
