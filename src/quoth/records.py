@@ -386,13 +386,8 @@ def _excerpt(text: str, marked: Sequence[tuple[int, int]]) -> str:
 
 
 def _source(place: Passage | Evidence, corpus: str = "") -> str:
-    parts = (
-        place.title,
-        place.document_id,
-        str(place.locate() or ""),
-        f"characters {place.start:,}–{place.end:,}",
-        corpus,
-    )
+    where = str(place.locate() or "")
+    parts = (place.title, place.document_id, where, f"characters {place.start:,}–{place.end:,}", corpus)
     return f"<small>{' · '.join(_text(part) for part in parts if part)}</small>"
 
 

@@ -46,11 +46,12 @@ Gaps = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page's size and strips, from above."""
+    """A page's size and strips, from above, after its text was made level: it is turned by so many quarters."""
 
     width: float
     height: float
     strips: list[Strip]
+    turn: int = 0
 
 
 def strips_of(words: Sequence[Word]) -> list[Strip]:
@@ -199,12 +200,13 @@ class Writer:
 
     def __init__(self, text: Text, joins: Callable[[str, str], bool]) -> None:
         self._text, self._joins = text, joins
-        self._number, self._scale = 0, (1.0, 1.0)
+        self._number, self._scale, self._turn = 0, (1.0, 1.0), 0
         self._last = ""
         self._is_first = False
 
     def page(self, number: int, page: Page, strips: Sequence[Strip]) -> None:
         self._number, self._scale, self._is_first = number, (WHOLE / page.width, WHOLE / page.height), True
+        self._turn = page.turn
         self._layout(strips)
 
     def _layout(self, strips: Sequence[Strip]) -> None:
@@ -260,6 +262,12 @@ class Writer:
         top, bottom = round(word.top * down), round(word.bottom * down)
         if left < 0 or top < 0 or right > WHOLE or bottom > WHOLE:  # what is off the page
             left, top, right, bottom = (min(max(edge, 0), WHOLE) for edge in (left, top, right, bottom))
+        if self._turn == 1:
+            left, top, right, bottom = WHOLE - bottom, left, WHOLE - top, right
+        elif self._turn == 2:
+            left, top, right, bottom = WHOLE - right, WHOLE - bottom, WHOLE - left, WHOLE - top
+        elif self._turn == 3:
+            left, top, right, bottom = top, WHOLE - right, bottom, WHOLE - left
         return self._number, left, top, right, bottom
 
     def _table(self, strips: Sequence[Strip], columns: Sequence[Sequence[Strip]]) -> None:

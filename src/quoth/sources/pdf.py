@@ -5,12 +5,15 @@ Knows characters on pages as pdfium finds them. Does not know pictures: a scanne
 
 import ctypes
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
+from math import pi
 from typing import Any
 
 from quoth.sources.layout import Page, Word, Writer, joins_in, strips_of, without_heads
 from quoth.sources.source import Source, Text
 
+_SAMPLE = 200
 _WORD = re.compile(r"[^\s\x00-\x1f\ufffe\uffff]+\ufffe?")
 
 
@@ -56,26 +59,37 @@ def _page(file: Any, number: int) -> Page:
         page = file[number]
     except pypdfium2.PdfiumError:
         return Page(1, 1, [])  # damaged: the others are still read
+    text_page = page.get_textpage()
     try:
-        words = [*_words(page)]
-        width, height = page.get_size()
-        return Page(width, height, strips_of(words))
+        (width, height), turn = page.get_size(), _turn(page, text_page)
+        words = [*_words(text_page, _placer(page, turn))]
+        return Page(*((height, width) if turn % 2 else (width, height)), strips_of(words), turn)
     finally:
+        text_page.close()
         page.close()
 
 
-def _words(page: Any) -> Iterator[Word]:
+def _turn(page: Any, text_page: Any) -> int:
+    """By how many quarters of a circle, clockwise, most of a page's text is turned as it is shown."""
     import pypdfium2.raw as pdfium
 
-    text_page = page.get_textpage()
-    count, raw, box, place = text_page.count_chars(), text_page.raw, pdfium.FS_RECTF(), _placer(page)
+    count = text_page.count_chars()
+    angles = (pdfium.FPDFText_GetCharAngle(text_page.raw, at) for at in range(0, count, count // _SAMPLE + 1))
+    turns = Counter(round(angle / (pi / 2) + page.get_rotation() / 90) % 4 for angle in angles if angle >= 0)
+    return turns.most_common(1)[0][0] if turns else 0
+
+
+def _words(text_page: Any, place: "Placer") -> Iterator[Word]:
+    import pypdfium2.raw as pdfium
+
+    count, raw, box = text_page.count_chars(), text_page.raw, pdfium.FS_RECTF()
     buffer = (ctypes.c_ushort * (count + 1))()
     pdfium.FPDFText_GetText(raw, 0, count, buffer)
     text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
     if len(text) != count:  # characters beyond the first plane take two
         text = "".join(chr(pdfium.FPDFText_GetUnicode(raw, at) or 0) for at in range(count)).replace("\x02", "\ufffe")
 
-    def at(index: int) -> tuple[float, float, float, float]:
+    def at(index: int) -> Box:
         pdfium.FPDFText_GetLooseCharBox(raw, index, box)
         return place(box.left, box.top, box.right, box.bottom)
 
@@ -85,11 +99,14 @@ def _words(page: Any) -> Iterator[Word]:
             yield Word(min(first[0], last[0]), first[1], max(first[2], last[2]), first[3], found[0])
         else:  # it goes on elsewhere
             yield from (Word(*at(found.start() + n), letter) for n, letter in enumerate(found[0]))
-    text_page.close()
 
 
-def _placer(page: Any) -> Callable[[float, float, float, float], tuple[float, float, float, float]]:
-    """From a rectangle in a page's own coordinates to points from its upper left corner as it is shown."""
+Box = tuple[float, float, float, float]
+Placer = Callable[[float, float, float, float], Box]
+
+
+def _placer(page: Any, turn: int) -> Placer:
+    """From a rectangle in a page's own coordinates to points from its upper left, turned so that its text is level."""
     import pypdfium2.raw as pdfium
 
     width, height = page.get_size()
@@ -97,16 +114,17 @@ def _placer(page: Any) -> Callable[[float, float, float, float], tuple[float, fl
 
     def shown(left: float, top: float) -> tuple[float, float]:
         pdfium.FPDF_PageToDevice(page.raw, 0, 0, 1_000_000, 1_000_000, 0, left, top, x, y)
-        return x.value * width / 1_000_000, y.value * height / 1_000_000
+        across, down = x.value * width / 1_000_000, y.value * height / 1_000_000
+        return ((across, down), (down, width - across), (width - across, height - down), (height - down, across))[turn]
 
     # The three corners of a large square give the linear map.
     (x0, y0), (x1, y1), (x2, y2) = shown(0, 0), shown(1000, 0), shown(0, 1000)
     xx, yx, xy, yy = (x1 - x0) / 1000, (y1 - y0) / 1000, (x2 - x0) / 1000, (y2 - y0) / 1000
 
-    def upright(left: float, top: float, right: float, bottom: float) -> tuple[float, float, float, float]:
+    def upright(left: float, top: float, right: float, bottom: float) -> Box:
         return x0 + xx * left, y0 + yy * top, x0 + xx * right, y0 + yy * bottom
 
-    def turned(left: float, top: float, right: float, bottom: float) -> tuple[float, float, float, float]:
+    def turned(left: float, top: float, right: float, bottom: float) -> Box:
         one, other = x0 + xx * left + xy * top, x0 + xx * right + xy * bottom
         first, second = y0 + yx * left + yy * top, y0 + yx * right + yy * bottom
         return min(one, other), min(first, second), max(one, other), max(first, second)

@@ -90,7 +90,8 @@ class Text:
             self._gap = max(self._gap, gap, key=_GAPS.index)
 
     def table(self, rows: Sequence[Sequence[Cell]], headed: bool) -> None:
-        """Appends rows, a line each: `heading: value | heading: value`, if the first row has the headings."""
+        """Appends rows, a line each: `heading: value | heading: value`, if the first row has the headings, which are
+        nowhere in the row."""
         heads = rows[0] if headed and len(rows) > 1 else ()
         self.gap()
         for row in rows[1:] if heads else rows:
@@ -99,7 +100,7 @@ class Text:
                 if place:
                     self._put(" | ")
                 if number < len(heads) and _has_words(heads[number]):
-                    self.pieces(heads[number])
+                    self.pieces(Piece(text, ()) for text, _ in heads[number])
                     self._put(": ")
                 self.pieces(cell)
             self.gap("\n")
