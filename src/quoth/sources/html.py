@@ -24,6 +24,7 @@ _BLOCKS = re.compile(
 _ENCODING = re.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([\w-]+)", re.I
 )
+_NAME = re.compile("[a-z][a-z0-9]*")
 _DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
 _DEEPEST = 500
 _MOST_SPANNED = 100
@@ -59,21 +60,10 @@ def _characters(content: bytes) -> str:
 
 def _path(node: Any) -> str:
     """A path that selects this element alone."""
-    steps: list[str] = []
-    while node is not None and node.tag and node.parent is not None and node.tag != "html":
-        steps.append(_step(node, sum(other.tag == node.tag for other in _children(node.parent))))
-        node = node.parent
-    return " > ".join(reversed(steps))
-
-
-def _step(node: Any, number_of_its_kind: int) -> str:
-    if number_of_its_kind < 2:
-        return str(node.tag)
-    number, before = 1, node.prev
-    while before is not None:
-        number += before.tag == node.tag
-        before = before.prev
-    return f"{node.tag}:nth-of-type({number})"
+    if node.tag == "body":
+        return "body"
+    siblings = _with_paths(node.parent, _path(node.parent))
+    return next(path for each, path in siblings if each.mem_id == node.mem_id)
 
 
 def _children(node: Any) -> Iterator[Any]:
@@ -85,11 +75,15 @@ def _children(node: Any) -> Iterator[Any]:
 
 def _with_paths(node: Any, path: str) -> Iterator[tuple[Any, str]]:
     """The children of an element with their paths; those of a text is its parent's."""
-    kinds, seen = Counter(child.tag for child in _children(node)), Counter[str]()
+    kinds, seen, elements = Counter(child.tag for child in _children(node)), Counter[str](), 0
     for child in _children(node):
+        if child.tag.startswith("-"):
+            yield child, path
+            continue
+        elements += 1
         seen[child.tag] += 1
-        number = f":nth-of-type({seen[child.tag]})" if kinds[child.tag] > 1 else ""
-        yield child, path if child.tag.startswith("-") else f"{path} > {child.tag}{number}"
+        step = child.tag if kinds[child.tag] == 1 else f"{child.tag}:nth-of-type({seen[child.tag]})"
+        yield child, f"{path} > {step if _NAME.fullmatch(child.tag) else f'*:nth-child({elements})'}"
 
 
 def _is_left_out(node: Any) -> bool:
@@ -116,6 +110,9 @@ class _Writer:
             elif child.tag == "br":
                 self.text.gap("\n")
             elif child.tag == "table" and (rows := _rows(child, where)):
+                for caption, place in _within(child, where, {"caption"}):
+                    self.text.gap()
+                    self.write(caption, place, depth + 1)
                 self.text.table(*rows)
             elif child.tag == "li":
                 self.text.gap("\n")
@@ -136,7 +133,7 @@ class _Writer:
             return
         for number, line in enumerate(said.split("\n")):
             if number:
-                self.text.gap("\n")
+                self.text.gap("\n" if line.strip() else "\n\n")
             self.text.add(line.rstrip(), path)
 
 

@@ -29,7 +29,7 @@ _INLINE = re.compile(
     rf"|!?\[(?!\^)(?P<linked>{_INSIDE[1:-1]})\](?:\((?:[^()\\]|\\.|\([^()]{{0,500}}\)){{0,2000}}+\)|\[[^\[\]]{{0,200}}\])"
     r"|(?P<note>\[\^[^\[\]\s]{1,200}\])"
     r"|<(?P<address>(?:https?|ftp|mailto):[^<>\s]{1,2000})>"
-    r"|(?P<tag><!--(?:(?!-->).){0,2000}-->|</?[A-Za-z][^<>]{0,1000}>)"
+    r"|(?P<comment><!--)|(?P<tag></?[A-Za-z][^<>]{0,1000}>)"
     r"|(?P<entity>&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});)"
     r"|(?P<marks>\*+|_+|~~)"
 )
@@ -173,12 +173,16 @@ def inline(text: str) -> list[Part]:
 
 
 def _tokens(text: str, shift: int) -> Iterator[tuple[str, int, bool]]:
-    end = 0
-    for found in _INLINE.finditer(text):
+    end, last_comment = 0, text.rfind("-->")
+    while found := _INLINE.search(text, end):
         if found.start() > end:
             yield text[end : found.start()], shift + end, False
         end, kind = found.end(), found.lastgroup
-        if found["linked"] is not None:
+        if kind == "comment" and found.start() < last_comment:
+            end = text.index("-->", end) + 3 if end <= last_comment else end
+        elif kind == "comment":
+            yield found[0], shift + found.start(), False
+        elif found["linked"] is not None:
             yield from _tokens(found["linked"], shift + found.start("linked"))
         elif found["code"] is not None:
             yield found["code"], shift + found.start("code"), False

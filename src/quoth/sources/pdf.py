@@ -13,7 +13,10 @@ from typing import Any
 from quoth.sources.layout import Page, Word, Writer, joins_in, strips_of, without_heads
 from quoth.sources.source import Source, Text
 
+_NAMELESS = ("untitled", "(anonymous)", "anonymous", "unspecified")
+_MOST_PAGES = 100_000
 _SAMPLE = 200
+"""Characters of a page whose angles are looked at."""
 _WORD = re.compile(r"[^\s\x00-\x1f\ufffe\uffff]+\ufffe?")
 
 
@@ -26,11 +29,12 @@ def read(content: bytes, name: str) -> Source:
     except pypdfium2.PdfiumError as error:
         locked = "password" in str(error).lower()
         raise ValueError("it is encrypted; save it without a password" if locked else f"not a PDF ({error})") from None
+    if len(file) > _MOST_PAGES:
+        raise ValueError(f"{len(file):,} pages, but at most {_MOST_PAGES:,} are read; split it")
     pages = [_page(file, number) for number in range(len(file))]
     if not any(page.strips for page in pages):
-        raise ValueError(
-            f"no text on its {len(pages):,} pages, which may be scanned pictures; recognise their text first (ocrmypdf)"
-        )
+        what = "no text in it, so its pages may be scanned pictures"
+        raise ValueError(f"{what}; recognise their text first, with OCR, for example by ocrmypdf")
     facts = file.get_metadata_dict(skip_empty=True)
     text = Text("page")
     writer = Writer(text, joins_in(pages))
@@ -38,8 +42,7 @@ def read(content: bytes, name: str) -> Source:
         writer.page(number, pages[number - 1], strips)
     return text.source(
         {
-            "title": facts.get("Title"),
-            "author": facts.get("Author"),
+            **{key.lower(): facts[key] for key in ("Title", "Author") if facts.get(key) not in (None, *_NAMELESS)},
             "date": _date(facts.get("ModDate") or facts.get("CreationDate") or ""),
             "pages": len(pages),
         }

@@ -66,8 +66,8 @@ class _Writer:
         elif line.startswith(".. ") or line == "..":
             return self._marked(raw, line, at, end, depth)
         elif (field := _FIELD.match(line)) and not self._paragraph:
-            if field[1].lower() in ("author", "date") and "title" not in self._facts:
-                self._facts[field[1].lower()] = field[2]
+            if field[1].lower() in ("author", "date"):
+                self._facts.setdefault(field[1].lower(), field[2])
             self._paragraph = [(f"{field[1]}: {field[2]}", at)]
             self._flush("\n")
         elif item := _ITEM.match(line):

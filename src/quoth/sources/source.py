@@ -92,7 +92,7 @@ class Text:
     def table(self, rows: Sequence[Sequence[Cell]], headed: bool) -> None:
         """Appends rows, a line each: `heading: value | heading: value`, if the first row has the headings, which are
         nowhere in the row."""
-        heads = rows[0] if headed and len(rows) > 1 else ()
+        heads = rows[0] if headed and len(rows) > 1 and _stand_over(rows) else ()
         self.gap()
         for row in rows[1:] if heads else rows:
             filled = [(number, cell) for number, cell in enumerate(row) if _has_words(cell)]
@@ -119,6 +119,12 @@ class Text:
         """What was put together, and those of these facts that are known."""
         known = {name: value for name, value in metadata.items() if value not in (None, "")}
         return Source("".join(self._parts), self._runs, known, self._kind)
+
+
+def _stand_over(rows: Sequence[Sequence[Cell]]) -> bool:
+    """Whether each heading in the first row stands over a value: one that does not would be lost."""
+    filled = {number for row in rows[1:] for number, cell in enumerate(row) if _has_words(cell)}
+    return all(number in filled for number, cell in enumerate(rows[0]) if _has_words(cell))
 
 
 def _has_words(cell: Cell) -> bool:
