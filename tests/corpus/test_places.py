@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import quoth
 from quoth import Corpus, Document
 from quoth.corpus.repair import verify
-from quoth.corpus.segment import PLACES
+from quoth.corpus.segment import PLACES, Places
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Likelihood, PassageShare
 from quoth.source_map import Run, encode, locate, runs_of
@@ -103,8 +103,15 @@ def test_damage_is_found_and_other_files_are_rebuilt_with_the_maps(tmp_path: Pat
     (segment / PLACES).write_bytes(content)
     with pytest.raises(CorruptionError, match=r"places\.bin"):
         verify(corpus.path)
-    with pytest.raises(CorruptionError, match=r"places\.bin: damaged"):
-        list(Corpus.open(corpus.path).passages())
+    with pytest.raises(CorruptionError, match=r"places\.bin"):
+        Corpus.open(corpus.path)
+    places, damaged = Places(segment), 0
+    for number in range(2 + corpus.num_passages):
+        try:
+            places.part(number)
+        except ValueError:
+            damaged += 1
+    assert 2 <= damaged < corpus.num_passages  # the document's map, and the passages that have the byte
     [lost] = Corpus.repair(corpus.path).lost
     assert PLACES in lost
 
@@ -142,5 +149,8 @@ def test_the_command_line_names_the_place_and_what_is_left_out(tmp_path: Path, r
     assert "a.pdf · page 1 · characters" in run("search", tmp_path / "c.quoth", "Nairobi")[1]
     [hit] = map(json.loads, run("search", tmp_path / "c.quoth", "Kampala", "--json", "-k", "1")[1].splitlines())
     assert hit["location"] == {"sheet": "S", "cell": "A2"}
+    (tmp_path / "files" / "c.docx").unlink()
+    args = ("replace", tmp_path / "c.quoth", tmp_path / "files", "--delete-missing")
+    assert "replaced 0, new 0, unchanged 2, deleted 1" in run(*args)[2]
     [page, *rest] = quoth.verify_quote(Corpus.open(tmp_path / "c.quoth"), "Nairobi").places
     assert ((page.locate() or page).page, rest) == (2, [])  # type: ignore[union-attr]

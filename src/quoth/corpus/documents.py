@@ -13,13 +13,13 @@ import lzma
 import os
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from quoth.corpus.parsed import read_marked, read_parsed
+from quoth.corpus.parsed import parsers, read_marked
 from quoth.errors import FileWarning, InputError, brief
 from quoth.records import Document
 from quoth.source_map import frames_of
@@ -210,10 +210,12 @@ def _reason(error: Exception) -> str:
     return message or f"the file is damaged or truncated ({error})"
 
 
-def _read_all(sources: Iterable[Source], bad: OnBad) -> Iterator[Document]:
+def _read_all(sources: Sequence[Source], bad: OnBad) -> Iterator[Document]:
+    if PARSERS.keys().isdisjoint(format for format, _, _ in sources):
+        yield from _read_each(sources, _READERS, bad)
+        return
     with Worker() as worker:
-        parsed = {format: partial(read_parsed, format=format, worker=worker) for format in PARSERS}
-        yield from _read_each(sources, _READERS | parsed, bad)
+        yield from _read_each(sources, _READERS | parsers(worker), bad)
 
 
 def _read_each(sources: Iterable[Source], readers: Mapping[str, Reader], bad: OnBad) -> Iterator[Document]:
@@ -276,12 +278,10 @@ def _documents(records: Iterable[tuple[int, Any]], file: str, stem: str, bad: On
                 raise record
             if not isinstance(record, (Mapping, Document)):
                 raise ValueError(f"the record is {_kind(record)}, not an object")
-            if isinstance(record, Document):
-                document = record
-            else:
-                if numbered is None:
-                    numbered = _first(record, ID_FIELDS) is None
-                document = _document(record, f"{stem}-{line}" if numbered else None)
+            if numbered is None:
+                numbered = isinstance(record, Mapping) and _first(record, ID_FIELDS) is None
+            number = f"{stem}-{line}" if numbered else None
+            document = record if isinstance(record, Document) else _document(record, number)
             check_document(document)
         except (ValueError, RecursionError) as error:
             where = f"{file}:{line}" if line else file

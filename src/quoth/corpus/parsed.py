@@ -4,18 +4,19 @@ Knows how a file's text and its source map become a document. Does not know how 
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from quoth.errors import InputError
 from quoth.records import Document
 from quoth.source_map import encode
-from quoth.sources.files import bare, check_parsers, decode, tell
+from quoth.sources.files import PARSERS, bare, check_parsers, decode, tell
 from quoth.sources.source import Source
 from quoth.sources.worker import Worker
 
 if TYPE_CHECKING:
-    from quoth.corpus.documents import Records
+    from quoth.corpus.documents import Reader, Records
 
 _MOST_BYTES = 1 << 30
 
@@ -32,7 +33,12 @@ def read_marked(stream: IO[bytes], name: str, read: Callable[[str], Source]) -> 
         yield 0, _of_file(name, source.text, encode(source.kind, source.runs), source.metadata)
 
 
-def read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> "Records":
+def parsers(worker: Worker) -> "dict[str, Reader]":
+    """The readers of the formats that a parser reads in this process."""
+    return {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
+
+
+def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> "Records":
     """A file that a parser reads, in a process of its own."""
     content = stream.read(_MOST_BYTES + 1)
     try:
