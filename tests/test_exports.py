@@ -16,6 +16,7 @@ RECORDS = [
     "Hit",
     "Hits",
     "Likelihood",
+    "Location",
     "Match",
     "Passage",
     "PassageShare",

@@ -14,6 +14,7 @@ ROOT = Path(quoth.__file__).parent
 ROOMS = (
     {"ground": "names, files and settings that know no subject"},
     {"text": "words, sentences, tokens with their characters, boundaries, search terms"},
+    {"sources": "files of every kind to texts with a way back; no corpus"},
     {"corpus": "documents, passages, segments, snapshots, BM25, quotations; no model"},
     {"datasets": "published questions and tasks, and how answers are judged"},
     {"encoders": "texts to vectors: loading, precision, batches"},
@@ -25,7 +26,6 @@ ROOMS = (
     {"reader": "the span reader, a tool of the systems"},
     {"npm": "NPM", "realm": "REALM", "zero_ner": "Zero-NeR"},
     {
-        "sources": "documents of every kind",
         "check": "claims and drafts",
         "service": "HTTP and the page",
         "integrations": "other programs",
@@ -35,7 +35,7 @@ ROOMS = (
 )
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 SUBJECT = {room: subject for rooms in ROOMS for room, subject in rooms.items()}
-WITHOUT_TORCH = {"ground", "text", "corpus", "datasets", "answers/equations"}
+WITHOUT_TORCH = {"ground", "text", "sources", "corpus", "datasets", "answers/equations"}
 FACADE = {"__init__", "__main__"}
 
 # Imports that are still upward: module -> modules. The list may only shrink.

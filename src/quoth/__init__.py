@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.records import Shortfall as Shortfall
     from quoth.records import TaggedSpan as TaggedSpan
     from quoth.records import TaggedText as TaggedText
+    from quoth.source_map import Location as Location
     from quoth.zero_ner.model import ZeroNER as ZeroNER
 
 __version__ = "0.1.0"
@@ -64,6 +65,7 @@ _HOMES = {
         "quoth.realm.model": "REALM",
         "quoth.records": "Cost Document Evidence Hit Hits Likelihood Match Passage PassageShare Prediction "
         "Predictions Sentence Shortfall TaggedSpan TaggedText",
+        "quoth.source_map": "Location",
         "quoth.zero_ner.model": "ZeroNER",
     }.items()
     for name in names.split()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from quoth.errors import InputError
+from quoth.source_map import Located, as_json
 
 EXCERPT = 160
 """Characters shown before a phrase, and after it."""
@@ -21,17 +22,21 @@ PLACES = 3
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A source text as it came, with its id, title and any further fields."""
+    """A source text as it came, with its id, title and any further fields.
+
+    `source_map` says where the text is in the file that it was read from, if that is not the text itself.
+    """
 
     id: str
     title: str
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    source_map: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A character range of a document: `text == document.text[start:end]`."""
+class Passage(Located):
+    """A character range of a document: `text == document.text[start:end]`. `source_map` is that part of its map."""
 
     row: int
     document_id: str
@@ -40,6 +45,7 @@ class Passage:
     start: int
     end: int
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    source_map: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,7 @@ class Hit:
             "text": passage.text,
             "metadata": dict(passage.metadata),
             "matches": [asdict(match) for match in self.matches],
+            **({} if (location := passage.locate()) is None else {"location": location.to_dict()}),
         }
 
 
@@ -111,7 +118,7 @@ class Likelihood:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON has it, with `probability`."""
-        return {"probability": self.probability, **asdict(self)}
+        return {"probability": self.probability, **as_json(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,7 @@ class TaggedText:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Located):
     """One place where a predicted phrase occurs: `document.text[start:end]` is the phrase.
 
     `passage` is the passage's row and `context` its text, which begins at `context_start` of the document,
@@ -149,6 +156,7 @@ class Evidence:
     score: float
     corpus: str = ""
     context_start: int = 0
+    source_map: bytes = field(default=b"", repr=False)
 
 
 Status = Literal["answered", "unsure", "not_found"]
@@ -225,7 +233,7 @@ class Prediction:
             **theirs,
             "status": self.status,
             "abstained": self.abstained,
-            "evidence": [asdict(place) for place in self.evidence],
+            "evidence": [as_json(place) for place in self.evidence],
             "num_places": self.num_places,
             **({"parts": [*self.parts]} if self.parts else {}),
         }
@@ -255,7 +263,7 @@ class Sentence:
 
     def to_dict(self) -> dict[str, Any]:
         """The sentence as JSON has it."""
-        return asdict(self)
+        return as_json(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,17 +362,15 @@ def _prediction(prediction: Prediction) -> str:
 def _evidence(evidence: Evidence) -> str:
     begin = evidence.context_start
     quote = _excerpt(evidence.context, [(evidence.start - begin, evidence.end - begin)])
-    source = _source(evidence.title, evidence.document_id, evidence.start, evidence.end, evidence.corpus)
-    return f"<blockquote>{quote}<br>{source}</blockquote>"
+    return f"<blockquote>{quote}<br>{_source(evidence, evidence.corpus)}</blockquote>"
 
 
 def _hit(hit: Hit) -> str:
     passage = hit.passage
     ranges = sorted({(match.start - passage.start, match.end - passage.start) for match in hit.matches})
     quote = _excerpt(passage.text, [each for each in ranges if each[0] < each[1]])
-    source = _source(passage.title, passage.document_id, passage.start, passage.end)
     head = f"<b>{_text(passage.title or passage.document_id)}</b> {hit.score:.3f}"
-    return f"{head}<blockquote>{quote}<br>{source}</blockquote>"
+    return f"{head}<blockquote>{quote}<br>{_source(passage)}</blockquote>"
 
 
 def _excerpt(text: str, marked: Sequence[tuple[int, int]]) -> str:
@@ -379,9 +385,10 @@ def _excerpt(text: str, marked: Sequence[tuple[int, int]]) -> str:
     return "".join([*parts, _text(text[at:end]), "…" if end < len(text) else ""])
 
 
-def _source(title: str, document_id: str, start: int, end: int, corpus: str = "") -> str:
-    parts = [part for part in (title, document_id, f"characters {start:,}–{end:,}", corpus) if part]
-    return f"<small>{' · '.join(map(_text, parts))}</small>"
+def _source(place: Passage | Evidence, corpus: str = "") -> str:
+    where = str(place.locate() or "")
+    parts = (place.title, place.document_id, where, f"characters {place.start:,}–{place.end:,}", corpus)
+    return f"<small>{' · '.join(_text(part) for part in parts if part)}</small>"
 
 
 def _text(text: str) -> str:

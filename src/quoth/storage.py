@@ -25,6 +25,8 @@ from typing import Any, BinaryIO, Self
 from quoth.errors import CorruptionError, InputError, LockedError, brief
 
 CHECKSUMS = "checksums.json"
+COMMITTED = "committed.json"
+"""The file that a corpus's folder is known by."""
 SMALL = 1 << 16
 """Files up to this size are hashed wherever they are checked, and read whole rather than mapped."""
 LOCK_SECONDS = 10.0

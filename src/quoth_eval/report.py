@@ -6,7 +6,7 @@ Knows: rows, groups, means. Does not know: how a row came about.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import combinations
 from statistics import median
 from typing import Any
@@ -66,7 +66,10 @@ def _prediction(record: Mapping[str, Any]) -> Prediction:
     if "abstained" in record:  # a run from before there was a status
         old = {name: value for name, value in record.items() if name not in ("score", "abstained")}
         record = {**old, "log_score": record["score"], "status": "unsure" if record["abstained"] else "answered"}
-    evidence = tuple(Evidence(**place) for place in record["evidence"])
+    names = {each.name for each in fields(Evidence)}  # not the location, which is in the corpus
+    evidence = tuple(
+        Evidence(**{name: value for name, value in place.items() if name in names}) for place in record["evidence"]
+    )
     return Prediction(**{**record, "evidence": evidence, "parts": tuple(record.get("parts", ()))})
 
 

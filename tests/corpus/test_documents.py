@@ -119,14 +119,15 @@ def test_a_folder_is_every_readable_file_in_it(tmp_path: Path) -> None:
     write(tmp_path / "c.jsonl", lines({"text": "third"}))
     write(tmp_path / "image.png", b"\x89PNG")
     write(tmp_path / ".git" / "d.txt", "hidden")
-    write(tmp_path / "PAGE.HTML.gz", b"")
+    write(tmp_path / "PAGE.LOG.gz", b"")
     write(tmp_path / "other.png", b"")
     write(tmp_path / "Makefile", b"")
     with pytest.warns(FileWarning) as told:
         found = list(read_documents(tmp_path))
     assert [str(each.message) for each in told] == [
-        f"left out 2 .png, 1 .html.gz, 1 without a suffix of {tmp_path}: only .jsonl, .ndjson, .csv, .tsv, .parquet, "
-        ".txt, .md are read; convert the others to text"
+        f"left out 2 .png, 1 .log.gz, 1 without a suffix of {tmp_path} (Makefile, PAGE.LOG.gz, image.png, …): only "
+        ".jsonl, .ndjson, .csv, .tsv, .parquet, .txt, .md, .markdown, .rst, .html, .htm, .xhtml, .pdf, .docx, .pptx, "
+        ".xlsx are read; convert the others to text"
     ]
     assert found == [
         Document("a.txt", "a", "first"),
@@ -145,10 +146,10 @@ def test_paths_are_checked_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_documents(tmp_path / "none.jsonl")
     with pytest.raises(InputError, match=r"does not end in \.jsonl"):
-        read_documents(write(tmp_path / "a.docx", ""))
+        read_documents(write(tmp_path / "a.log", ""))
     with pytest.raises(InputError, match="format 'doc' is not one of"):
         read_documents(tmp_path, format="doc")
-    with pytest.raises(InputError, match=r"no file in it .* \(there are 1 \.docx\); to read other files, convert"):
+    with pytest.raises(InputError, match=r"no file in it .* \(there are 1 \.log\); to read other files, convert"):
         read_documents(tmp_path)
 
 

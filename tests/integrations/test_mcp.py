@@ -111,6 +111,7 @@ def test_answers_come_with_their_places(call: Callable[..., Any], tool: str, arg
         "quote": "Georges Bizet",
         "context": TEXT,
         "score": 0.75,
+        "location": None,
     }
 
 

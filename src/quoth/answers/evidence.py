@@ -123,6 +123,7 @@ def quote(passage: Passage, corpus: str, start: int, end: int, share: float) -> 
         score=share,
         corpus=corpus,
         context_start=passage.start,
+        source_map=passage.source_map,
     )
 
 

@@ -25,7 +25,7 @@ class Setup(NamedTuple):
 
 
 Keys = Literal["tokens", "passages", "entities"]
-Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
+Format = Literal["jsonl", "csv", "tsv", "parquet", "text", "markdown", "rst", "pdf", "html", "docx", "pptx", "xlsx"]
 Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 
@@ -72,8 +72,9 @@ Documents = Annotated[
     list[str],
     typer.Argument(
         metavar="DOCS",
-        help="Files, folders or URLs (s3://, https://, …) of documents: JSONL, CSV, TSV, Parquet or text, also "
-        "compressed (.gz .bz2 .xz). - reads JSONL from standard input.",
+        help="Files, folders or URLs (s3://, https://, …) of documents: PDF, web pages, Word, Excel, PowerPoint, "
+        "Markdown, reStructuredText, text, JSONL, CSV, TSV or Parquet, also compressed (.gz .bz2 .xz). - reads JSONL "
+        "from standard input.",
     ),
 ]
 Ray = Annotated[
@@ -89,7 +90,8 @@ FormatName = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Read DOCS as jsonl, csv, tsv, parquet or text, whatever their suffix.",
+        help="Read DOCS as jsonl, csv, tsv, parquet, text, markdown, rst, pdf, html, docx, pptx or xlsx, whatever "
+        "their suffix.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quoth.cli.output import plural
-from quoth.records import NOT_FOUND, Evidence, Hit, Prediction, Predictions, Sentence
+from quoth.records import NOT_FOUND, Evidence, Hit, Passage, Prediction, Predictions, Sentence
 
 BAR_CELLS = 20
 EXCERPT_LINES = 3
@@ -85,13 +85,13 @@ def _show_sentences(console: Console, sentences: Sequence[Sentence]) -> None:
     for rank, sentence in enumerate(sentences, start=1):
         _show_row(console, rank, sentence.text, _share(console, sentence.probability), console.width)
         [place] = sentence.evidence
-        _quote(console, _source(place.document_id, place.start, place.end, place.title, place.corpus))
+        _quote(console, _source(place, place.title, place.corpus))
     console.print(Text("  the phrases:", style="dim"))
 
 
 def show_evidence(console: Console, evidence: Evidence) -> None:
     """Print the source of `evidence` and about three lines of its context, with the phrase highlighted."""
-    _quote(console, _source(evidence.document_id, evidence.start, evidence.end, evidence.title, evidence.corpus))
+    _quote(console, _source(evidence, evidence.title, evidence.corpus))
     _show_excerpt(console, evidence.context, *_in_context(evidence))
 
 
@@ -118,7 +118,7 @@ def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool =
     for rank, hit in enumerate(hits, start=1):
         passage = hit.passage
         _show_row(console, rank, passage.title, Text(f"{hit.score:.3f}", "cyan"), cell_len(printable(passage.title)))
-        _quote(console, _source(passage.document_id, passage.start, passage.end))
+        _quote(console, _source(passage))
         matches = hit.matches if explain else ()
         for match in matches:
             where = "title" if match.start == match.end else f"characters {match.start:,}–{match.end:,}"
@@ -173,9 +173,11 @@ def _show_row(console: Console, rank: int, text: str, rest: Text, width: int) ->
         console.print(head.append_text(line).append_text(tail), soft_wrap=True)
 
 
-def _source(document_id: str, start: int, end: int, title: str = "", corpus: str = "") -> Text:
-    """Title, document id, character range and corpus on one line."""
-    parts = [printable(document_id), f"characters {start:,}–{end:,}", *filter(None, [printable(corpus)])]
+def _source(place: Evidence | Passage, title: str = "", corpus: str = "") -> Text:
+    """Title, document id, page or other place in the file, character range and corpus on one line."""
+    where = str(place.locate() or "")
+    parts = [place.document_id, where, f"characters {place.start:,}–{place.end:,}", corpus]
+    parts = [printable(part) for part in parts if part]
     line = Text(printable(title), style="italic")
     return line.append((" · " if title else "") + " · ".join(parts), style="not italic dim")
 

@@ -13,31 +13,38 @@ import lzma
 import os
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from quoth.corpus.sources import (
+from quoth.corpus.parsed import parsers, read_marked
+from quoth.errors import FileWarning, InputError, brief
+from quoth.records import Document
+from quoth.source_map import frames_of
+from quoth.sources import markdown, rst
+from quoth.sources.files import (
     OPENERS,
-    UTF_8,
-    UTF_16,
+    PARSERS,
     Source,
     bare,
+    check_parsers,
     decode,
     format_of,
     markup_of,
     sources_of,
+    tell,
     text_stream,
 )
-from quoth.errors import FileWarning, InputError, brief
-from quoth.records import Document
+from quoth.sources.worker import Worker
 from quoth.storage import fsync_path, naming, refuse_unless_plain
 
 Records = Generator[tuple[int, Any], None, None]
 """Line numbers (or row numbers) and their records; a ValueError in place of a record says what is wrong with it."""
 
+Reader = Callable[[IO[bytes], str], Records]
+"""From the bytes of a file, and its name."""
 OnBad = Callable[[InputError], None]
 """Receives the error of a record that is left out."""
 DEEPEST = 64
@@ -59,15 +66,16 @@ def read_documents(
     """Read documents from files and folders, one after another.
 
     A FileWarning says which files of a folder are left out, by kind and number, which file is read in a guessed
-    encoding, and which text looks like HTML or other markup. JSONL must be UTF-8. Text and tables may be in UTF-8, in
-    UTF-16 with a byte order mark, or in an encoding that is recognised, such as cp1252.
+    encoding, and which text looks like LaTeX or other markup. JSONL must be UTF-8. Text and tables may be in UTF-8, in
+    UTF-16 with a byte order mark, or in an encoding that is recognised, such as cp1252. PDF, web pages and Office take
+    pip install "quoth[documents]". A document's `source_map` says where its text is, if the file is not the text.
 
     Args:
         paths (str | Path): Files, folders (every readable file in them) and "-" (standard input, JSONL); files and
-            folders also by URL (s3://, gs://, https://, …), read with fsspec. A text file is one document, whose id is
-            its path below the folder given.
-        format (str | None): jsonl, csv, tsv, parquet or text. Default: what the suffix says, with or without .xz,
-            .gz, .bz2.
+            folders also by URL (s3://, gs://, https://, …), read with fsspec. A file that is no table or JSONL is one
+            document, whose id is its path below the folder given.
+        format (str | None): jsonl, csv, tsv, parquet, text, markdown, rst, pdf, html, docx, pptx or xlsx. Default: what
+            the suffix says, with or without .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
 
@@ -75,7 +83,8 @@ def read_documents(
         An iterator of the documents.
 
     Raises:
-        InputError: A path does not exist (at once), or a record cannot be used (when it is read; names file and line).
+        InputError: A path does not exist, or a package is not installed (at once); a record cannot be used (when it is
+            read; names file and line).
 
     Example:
         >>> with open("notes.jsonl", "w") as file:
@@ -84,9 +93,11 @@ def read_documents(
         >>> [document.title for document in quoth.read_documents("notes.jsonl")]
         ['A title']
     """
-    if format is not None and format not in _READERS:
-        raise InputError(f"format {format!r} is not one of {', '.join(_READERS)}")
+    if format is not None and format not in (*_READERS, *PARSERS):
+        raise InputError(f"format {format!r} is not one of {', '.join((*_READERS, *PARSERS))}")
     sources = [source for path in paths for source in sources_of(path, format)]
+    if not skip_bad:
+        check_parsers(format for format, _, _ in sources)
 
     def bad(error: InputError) -> None:
         if not skip_bad:
@@ -161,6 +172,8 @@ def check_document(document: Document) -> None:
     json.loads(metadata, parse_constant=strange.append)
     if strange:
         raise ValueError("metadata contains NaN or an infinite number, which JSON cannot represent")
+    if document.source_map and next(reversed([*frames_of(document.source_map)]))[1] > len(document.text):
+        raise ValueError("its source map goes beyond its text")
     fields = {"id": document.id, "title": document.title, "text": document.text, "metadata": metadata}
     for name, value in fields.items():
         if not isinstance(value, str):
@@ -197,12 +210,20 @@ def _reason(error: Exception) -> str:
     return message or f"the file is damaged or truncated ({error})"
 
 
-def _read_all(sources: Iterable[Source], bad: OnBad) -> Iterator[Document]:
+def _read_all(sources: Sequence[Source], bad: OnBad) -> Iterator[Document]:
+    if PARSERS.keys().isdisjoint(format for format, _, _ in sources):
+        yield from _read_each(sources, _READERS, bad)
+        return
+    with Worker() as worker:
+        yield from _read_each(sources, _READERS | parsers(worker), bad)
+
+
+def _read_each(sources: Iterable[Source], readers: Mapping[str, Reader], bad: OnBad) -> Iterator[Document]:
     hinted = False
     for format, file, name in sources:
         stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
         try:
-            with open_file(file) as stream, closing(_READERS[format](stream, name)) as records:
+            with open_file(file) as stream, closing(readers[format](stream, name)) as records:
                 for document in _documents(records, str(file), stem, bad):
                     if format == "text" and not hinted and (markup := markup_of(bare(Path(name)).name, document.text)):
                         message = f"{name} looks like {markup}; its markup is kept as text"
@@ -255,14 +276,16 @@ def _documents(records: Iterable[tuple[int, Any]], file: str, stem: str, bad: On
         try:
             if isinstance(record, ValueError):
                 raise record
-            if not isinstance(record, Mapping):
+            if not isinstance(record, (Mapping, Document)):
                 raise ValueError(f"the record is {_kind(record)}, not an object")
             if numbered is None:
-                numbered = _first(record, ID_FIELDS) is None
-            document = _document(record, f"{stem}-{line}" if numbered else None)
+                numbered = isinstance(record, Mapping) and _first(record, ID_FIELDS) is None
+            number = f"{stem}-{line}" if numbered else None
+            document = record if isinstance(record, Document) else _document(record, number)
             check_document(document)
         except (ValueError, RecursionError) as error:
-            bad(InputError(f"{file}:{line}: {error}; fix it or leave it out (--skip-bad)"))
+            where = f"{file}:{line}" if line else file
+            bad(InputError(f"{where}: {error}; fix it or leave it out (--skip-bad)"))
         else:
             yield document
 
@@ -309,7 +332,7 @@ def _read_table(stream: IO[bytes], name: str, delimiter: str) -> Records:
     csv.field_size_limit(sys.maxsize)
     header: list[str] = []
     with text_stream(stream) as (lines, encoding):
-        _tell(name, encoding)
+        tell(name, encoding)
         table = csv.reader(lines, delimiter=delimiter)
         while True:
             try:
@@ -362,20 +385,16 @@ def _read_text(stream: IO[bytes], name: str) -> Records:
     except ValueError as error:
         yield 1, error
     else:
-        _tell(name, encoding)
+        tell(name, encoding)
         yield 1, {"id": name, "title": bare(Path(name)).stem, "text": text}
 
 
-def _tell(name: str, encoding: str) -> None:
-    """Warns of an encoding that is a guess."""
-    if encoding not in (UTF_8, UTF_16):
-        warnings.warn(FileWarning(f"{name} is read as {encoding}"), stacklevel=2)
-
-
-_READERS: dict[str, Callable[[IO[bytes], str], Records]] = {
+_READERS: dict[str, Reader] = {
     "jsonl": _read_jsonl,
     "csv": partial(_read_table, delimiter=","),
     "tsv": partial(_read_table, delimiter="\t"),
     "parquet": _read_parquet,
     "text": _read_text,
+    "markdown": partial(read_marked, read=markdown.read),
+    "rst": partial(read_marked, read=rst.read),
 }

@@ -22,6 +22,7 @@ from typing import Any, cast
 from quoth.errors import CorpusNotFoundError, CorruptionError
 from quoth.storage import (
     CHECKSUMS,
+    COMMITTED,
     FILE_FIELDS,
     Fields,
     atomic_write_bytes,
@@ -32,7 +33,6 @@ from quoth.storage import (
     size_of,
 )
 
-COMMITTED = "committed.json"
 BESIDE = "keys"
 LOCK = "writer.lock"
 ORIGINS = "origins.json"

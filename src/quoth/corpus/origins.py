@@ -1,11 +1,12 @@
 """Which documents of a corpus come from which folder: when a file is gone, its document can be deleted.
 
-A document comes from a folder if it was read from a text file of it and is still the same: the record has its id, which
-is the file's path in the folder, and a digest. Rows of tables and JSONL files come from no folder, nor do documents
+A document comes from a folder if it is a whole file of it and is still the same: the record has its id, which is the
+file's path in the folder, and a digest. Rows of tables and JSONL files come from no folder, nor do documents
 that were changed in another way since. Knows the record, `origins.json`, which is written after the commit: if a kill
 comes between, a file removed before the next write is not missed. Does not know who deletes.
 """
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -14,9 +15,9 @@ from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.manifest import ORIGINS
-from quoth.corpus.sources import format_of
 from quoth.errors import CorruptionError, UnknownDocumentError
 from quoth.records import Document
+from quoth.sources.files import FILES, format_of
 from quoth.storage import atomic_write_json, read_json
 
 Digests = dict[str, str]
@@ -85,16 +86,15 @@ class Origins:
 
 
 def is_file_of(folder: Path, document: Document, format: str | None) -> bool:
-    """Whether a document that was read from a folder is a text file of it, not a row of a file."""
-    is_text = (format or format_of(Path(document.id))) == "text"
-    return is_text and (folder / document.id).is_file()
+    """Whether a document that was read from a folder is a file of it, not a row of a file."""
+    is_whole = (format or format_of(Path(document.id))) in FILES
+    return is_whole and (folder / document.id).is_file()
 
 
 def digest_of(document: Document) -> str:
-    """A digest of a document that has only a title and a text; "" for another, which is no text file's."""
-    if document.metadata:
-        return ""
-    return blake2b(f"{document.title}\0{document.text}".encode(), digest_size=12).hexdigest()
+    """A digest of a document's title, text and metadata."""
+    facts = "\0" + json.dumps(dict(document.metadata), sort_keys=True) if document.metadata else ""
+    return blake2b(f"{document.title}\0{document.text}{facts}".encode(), digest_size=12).hexdigest()
 
 
 def _read(file: Path) -> dict[str, Digests]:

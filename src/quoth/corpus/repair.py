@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from quoth.arrays import open_array, open_blob
 from quoth.corpus.deletions import Deletions
 from quoth.corpus.manifest import (
-    COMMITTED,
     LOCK,
     Manifest,
     SegmentEntry,
@@ -39,12 +38,13 @@ from quoth.corpus.manifest import (
     snapshots,
     write_manifest,
 )
-from quoth.corpus.segment import Segment, SegmentWriter, Split, open_segment
+from quoth.corpus.segment import PLACES, Places, Segment, SegmentWriter, Split, open_segment
 from quoth.corpus.snapshot import open_snapshot
 from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, QuothError, advising
 from quoth.records import Document
 from quoth.storage import (
     CHECKSUMS,
+    COMMITTED,
     Lease,
     all_locked,
     atomic_write_bytes,
@@ -211,11 +211,17 @@ def _stored(folder: Path, splitter: str = "") -> Iterator[Split]:
     blob = open_blob(folder / "documents.bin")
     table_D13 = open_array(folder / "documents.npy", np.int64, (-1, 3))
     passages_P5 = np.empty((0, 5), np.int64) if splitter else open_array(folder / "passages.npy", np.int64, (-1, 5))
-    split = get_splitter(splitter) if splitter else None
-    for (begin, middle, first), (end, _, last) in pairwise(table_D13.tolist()):
+    split, map_of = get_splitter(splitter) if splitter else None, _maps(folder)
+    for number, ((begin, middle, first), (end, _, last)) in enumerate(pairwise(table_D13.tolist())):
         document_id, title, metadata = from_top(partial(json.loads, blob[begin:middle]))
         text = blob[middle:end].decode()
-        yield Document(document_id, title, text, metadata), split(text) if split else _ranges(passages_P5[first:last])
+        document = Document(document_id, title, text, metadata, map_of(number))
+        yield document, split(text) if split else _ranges(passages_P5[first:last])
+
+
+def _maps(folder: Path) -> Callable[[int], bytes]:
+    """The source map of each document of a segment, by its number."""
+    return Places(folder).part if (folder / PLACES).exists() else lambda _: b""
 
 
 def _ranges(passages_P5: NDArray[np.int64]) -> Ranges:
@@ -227,7 +233,7 @@ def _framed(folder: Path) -> Iterator[Split]:
     its record ends, and after its last passage there is only white space, so the next `[` begins the next record."""
     blob = open_blob(folder / "documents.bin")
     passages_P5 = open_array(folder / "passages.npy", np.int64, (-1, 5))
-    begin, number = 0, 0
+    begin, number, map_of = 0, 0, _maps(folder)
     while 0 <= begin < len(blob):
         fields, middle = _record(blob, begin)
         first, last = np.searchsorted(passages_P5[:, 0], [number, number + 1]).tolist()
@@ -235,7 +241,7 @@ def _framed(folder: Path) -> Iterator[Split]:
         begin = blob.find(b"[", max(after, middle))
         end = len(blob) if begin < 0 else begin
         document_id, title, metadata = fields
-        document = Document(document_id, title, blob[middle:end].decode(), metadata)
+        document = Document(document_id, title, blob[middle:end].decode(), metadata, map_of(number))
         yield document, _ranges(passages_P5[first:last])
         number += 1
 

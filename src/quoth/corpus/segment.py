@@ -10,6 +10,9 @@ document numbers in its files count from 0; the corpus says where they begin in 
     checks.npy      uint32 [D + P]: CRC-32 of each document's bytes, then of each passage: its row of the table, its
                     document's record and its own bytes, compared on every read (older segments have none)
     words.bin       the passages' words (`bm25`); a segment of the first format has none
+    places.bin      the documents' source maps (`quoth.source_map`), one after another; only if there are any
+    places.npy      int64 [D + P, 3]: the bytes of places.bin from where to where that are a document's map, then those
+                    with a passage's part of it, and their CRC-32
 
 Shape suffixes that differ from the project's: D documents, O documents of another segment.
 """
@@ -17,6 +20,7 @@ Shape suffixes that differ from the project's: D documents, O documents of anoth
 import json
 import warnings
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -34,10 +38,11 @@ from quoth.corpus.bm25 import WordGatherer, Words, indexed_text
 from quoth.corpus.manifest import SegmentEntry, segment_path
 from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
 from quoth.records import Document, Passage
+from quoth.source_map import frames_of
 from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of
 from quoth.text.passages import Ranges
 
-WORDS = "words.bin"
+WORDS, PLACES = "words.bin", "places.bin"
 Split = tuple[Document, Ranges]
 """A document, and the character ranges of its passages."""
 
@@ -72,6 +77,7 @@ class Segment:
         self._checks_DP: NDArray[np.uint32] | None = None
         if not sealed or (path / "checks.npy").exists():  # without checks nothing tells an intact document
             self._checks_DP = open_array(path / "checks.npy", np.uint32, (self.num_documents + self.num_passages,))
+        self._places = Places(path) if sealed and PLACES in self._files else None
         ends = [len(self._blob), len(self._blob), self.num_passages]
         if sealed and (len(self._hashes_D) != self.num_documents or self._documents_D13[-1:].tolist() != [ends]):
             raise CorruptionError(f"{path / 'documents.npy'}: damaged, it does not match the files next to it")
@@ -113,7 +119,8 @@ class Segment:
             self._compare(self.num_documents + index, found, f"passage {index}")
         document_id, title, metadata = self._record(document)
         text = self._text(first_byte, last_byte)
-        return Passage(self.first_row + index, document_id, title, text, start, end, metadata)
+        places = self._part(self.num_documents + index)
+        return Passage(self.first_row + index, document_id, title, text, start, end, metadata, places)
 
     def passages(self) -> Iterator[Passage]:
         """Every passage, in order."""
@@ -150,13 +157,14 @@ class Segment:
             self._compare(index, crc32(self._blob[begin:end]), f"document {index}")
         document_id, title, metadata = self._record(index)
         text = self._text(middle, end)
-        return Document(document_id, title, text, metadata)
+        return Document(document_id, title, text, metadata, self._part(index))
 
     def holds(self, index: int, document: Document) -> bool:
         """Whether the `index`-th document equals this one, to the byte."""
         begin, middle = self._documents_D13[index, :2].tolist()
         end = int(self._documents_D13[index + 1, 0])
-        return (self._blob[begin:middle], self._blob[middle:end]) == _encoded(document)
+        same = (self._blob[begin:middle], self._blob[middle:end]) == _encoded(document)
+        return same and self._part(index) == document.source_map
 
     def passage_range(self, document: int) -> tuple[int, int]:
         """The first passage of a document and the one after its last, counted in this segment."""
@@ -215,6 +223,12 @@ class Segment:
         except UnicodeDecodeError as error:
             raise self._damaged(error) from None
 
+    def _part(self, number: int) -> bytes:
+        try:
+            return b"" if self._places is None else self._places.part(number)
+        except ValueError as error:
+            raise self._damaged(error, PLACES) from None
+
     def _compare(self, place: int, found: int, what: str) -> None:
         assert self._checks_DP is not None
         if int(self._checks_DP[place]) != found:
@@ -222,6 +236,21 @@ class Segment:
 
     def _damaged(self, reason: object, name: str = "documents.bin") -> CorruptionError:
         return CorruptionError(f"{self.path / name}: damaged ({reason}); {remedy_of(self.path.parents[1])}")
+
+
+class Places:
+    """The source maps of a segment's documents, and the parts of them that its passages have."""
+
+    def __init__(self, segment: Path) -> None:
+        self._blob = open_blob(segment / PLACES)
+        self._parts_N3: NDArray[np.int64] = open_array(segment / "places.npy", np.int64, (-1, 3))
+
+    def part(self, number: int) -> bytes:
+        """The map of a document, or of a passage, counted behind the documents. Raises ValueError if it is damaged."""
+        begin, end, expected = self._parts_N3[number].tolist()
+        if crc32(part := self._blob[begin:end]) != expected:
+            raise ValueError(f"part {number} is not as it was written")
+        return part
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +276,7 @@ def passage_check(row: bytes, record: bytes, text: bytes) -> int:
 
 
 class SegmentWriter:
-    """Writes one segment, with texts straight to disk: memory holds 44 bytes per passage, the ids and the words.
+    """Writes one segment, with texts straight to disk: memory holds 68 bytes per passage, the ids and the words.
 
     >>> with SegmentWriter(folder) as writer:
     ...     writer.add(document, ranges)
@@ -265,8 +294,11 @@ class SegmentWriter:
         self._passages = array("q")
         self._document_checks = array("I")
         self._passage_checks = array("I")
+        self._document_places = array("q")
+        self._passage_places = array("q")
         self._words = WordGatherer()
         self._stream = (path / "documents.bin").open("wb")
+        self._places = (path / PLACES).open("wb")
 
     @property
     def num_documents(self) -> int:
@@ -290,8 +322,21 @@ class SegmentWriter:
         with naming(self.path / "documents.bin"):
             self._stream.write(record)
             self._stream.write(text)
+        self._add_places(document, ranges)
         self._ids[document.id] = self.num_documents
         self.num_passages += len(ranges)
+
+    def _add_places(self, document: Document, ranges: Ranges) -> None:
+        source_map, begin = document.source_map, self._places.tell()
+        self._document_places.extend((begin, begin + len(source_map), crc32(source_map)))
+        frames = [*frames_of(source_map)] if source_map else []
+        firsts, lasts = [frame[0] for frame in frames], [frame[1] for frame in frames]
+        for start, end in ranges:
+            inside = frames[bisect_right(lasts, start) : bisect_left(firsts, end)]
+            first, last = (inside[0][2], inside[-1][3]) if inside else (0, 0)
+            self._passage_places.extend((begin + first, begin + last, crc32(source_map[first:last])))
+        with naming(self.path / PLACES):
+            self._places.write(source_map)
 
     def seal(self, with_checks: bool = True, with_words: bool = True) -> str:
         """Writes the tables, flushes everything to disk and returns the SHA-256 of the list of checksums."""
@@ -306,6 +351,14 @@ class SegmentWriter:
         hashes_D = np.array([hash_id(document_id) for document_id in self._ids], np.uint64)
         order_D = np.argsort(hashes_D, kind="stable")
         save_array(self.path / "ids.npy", np.stack([hashes_D[order_D], order_D.astype(np.uint64)]))
+        with naming(self.path / PLACES):
+            size = self._places.tell()
+            self._places.close()
+        if size:
+            parts_N3 = np.array(self._document_places + self._passage_places, np.int64).reshape(-1, 3)
+            save_array(self.path / "places.npy", parts_N3)
+        else:
+            (self.path / PLACES).unlink()
         if with_words:
             self._words.words().save(self.path / WORDS)
         return seal_folder(self.path)
@@ -316,6 +369,7 @@ class SegmentWriter:
     def __exit__(self, *exception: object) -> None:
         with suppress(OSError) if exception[0] else nullcontext():  # a full disk is reported once
             self._stream.close()
+            self._places.close()
 
 
 def _encoded(document: Document) -> tuple[bytes, bytes]:

@@ -9,7 +9,6 @@ Knows: what the tools and resources take and return, and how errors are reported
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +25,7 @@ from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
 from quoth.index.finder import Finder
 from quoth.integrations.shared import NOTES, quote_of
 from quoth.records import Evidence, Hit, Predictions, Status
+from quoth.source_map import as_json
 
 if TYPE_CHECKING:
     from quoth.npm.model import NPM
@@ -61,11 +61,12 @@ class Place(BaseModel):
     quote: str = Field(description="The words as they occur there.")
     context: str = Field(description="The passage around them.")
     score: float = Field(description="The place's share of the probability, or how similar the words are (1: equal).")
+    location: dict[str, Any] | None = Field(None, description="Where it is in the file: page, cell, slide or line.")
 
     @classmethod
     def of(cls, place: Evidence) -> "Place":
         """The place that an evidence names."""
-        return cls(**asdict(place) | {"quote": quote_of(place)})
+        return cls(**as_json(place) | {"quote": quote_of(place)})
 
 
 class Answer(BaseModel):

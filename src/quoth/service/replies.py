@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from quoth.records import NOT_FOUND, Evidence, Match
+from quoth.records import NOT_FOUND, Match
 from quoth.records import Status as AnswerStatus
 from quoth.service.requests import MOST
 
@@ -21,6 +21,36 @@ class Reply(BaseModel):
     """A reply, or a part of one."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class Location(Reply):
+    """Where something is in the file that a document was read from; what is not known is left out."""
+
+    page: int | None = None
+    rectangles: Annotated[
+        list[tuple[float, float, float, float]] | None,
+        Field(description="Left, top, right, bottom in per cent of the page, from its upper left."),
+    ] = None
+    sheet: str | None = None
+    cell: str | None = None
+    slide: int | None = None
+    element: str | None = None
+    line: int | None = None
+
+
+class Evidence(Reply):
+    """One place where a phrase occurs; `context` begins at `context_start` of the document."""
+
+    document_id: str
+    title: str
+    passage: int
+    start: int
+    end: int
+    context: str
+    score: float
+    corpus: str = ""
+    context_start: int = 0
+    location: Location | None = None
 
 
 class PredictionReply(Reply):
@@ -83,6 +113,7 @@ class HitReply(Reply):
     text: str
     metadata: dict[str, Any]
     matches: list[Match]
+    location: Location | None = None
     words: Annotated[list[tuple[int, int]], Field(description="Characters of `text` that a query's word matches.")] = []
 
 

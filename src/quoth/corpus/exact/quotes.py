@@ -11,7 +11,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -23,6 +23,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
 from quoth.errors import InputError, UnknownDocumentError, brief
 from quoth.records import Document, Evidence
+from quoth.source_map import as_json
 from quoth.text.boundaries import STOP_WORDS
 from quoth.text.terms import analyse, is_unspaced_character
 
@@ -61,7 +62,7 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON has it, with `occurs`."""
-        return {"occurs": self.occurs, **asdict(self)}
+        return {"occurs": self.occurs, **as_json(self)}
 
 
 def verify_quote(corpus: Corpus, text: str, max_places: int = 10) -> Verification:
@@ -157,6 +158,7 @@ class _Shown:
             score=score,
             corpus=self._corpus,
             context_start=begin,
+            source_map=self._document.source_map,
         )
 
 

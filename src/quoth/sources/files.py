@@ -1,4 +1,4 @@
-"""The files of a path: which are read, in which format, which are left out, and how their bytes become text.
+"""The files of a path: which are read, in which format, which are left out, and how bytes become characters.
 
 Text is UTF-8, UTF-16 with a byte order mark, or in another encoding, which is recognised by what it spells. Knows
 names, folders, suffixes, characters, and what markup looks like. Does not know records or documents.
@@ -15,21 +15,31 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from quoth.corpus.manifest import COMMITTED
 from quoth.errors import FileWarning, InputError
+from quoth.storage import COMMITTED
 
 Source = tuple[str, str | Path, str]
 """A file's format, the file (a URL is a string), and its name relative to the path that was given."""
 
 OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 _FORMATS_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
-_FORMATS_BY_SUFFIX |= {".txt": "text", ".md": "text"}
+_FORMATS_BY_SUFFIX |= {".txt": "text", ".md": "markdown", ".markdown": "markdown", ".rst": "rst"}
+_FORMATS_BY_SUFFIX |= {".html": "html", ".htm": "html", ".xhtml": "html"}
+_FORMATS_BY_SUFFIX |= {f".{name}": name for name in ("pdf", "docx", "pptx", "xlsx")}
 _SUFFIXES = ", ".join(_FORMATS_BY_SUFFIX)
+PARSERS = {"pdf": "pypdfium2", "html": "selectolax", "docx": "docx", "pptx": "pptx", "xlsx": "openpyxl"}
+"""The formats that are read by parsers of other people, and the module that each needs."""
+TEXTS = ("text", "markdown", "rst")
+"""The formats that are text, in any encoding."""
+FILES = (*TEXTS, *PARSERS)
+"""The formats of which a file is one document."""
 _REMEDY = "convert it, or name its format (--format, format=)"
 _MOST_KINDS = 8
+_FEW = 3
 
 
 def sources_of(path: str | Path, format: str | None) -> list[Source]:
@@ -112,9 +122,20 @@ def _readable(named: Iterable[tuple[str | Path, str]], format: str | None, path:
     found: list[Source] = [(kind, file, name) for kind, file, name in known if kind is not None]
     left_out = [name for kind, _, name in known if kind is None]
     if found and left_out:
+        names = ", ".join(left_out[:_FEW]) + (", …" if len(left_out) > _FEW else "")
         remedy = f"only {_SUFFIXES} are read; convert the others to text"
-        warnings.warn(FileWarning(f"left out {_kinds(left_out)} of {path}: {remedy}"), stacklevel=3)
+        warnings.warn(FileWarning(f"left out {_kinds(left_out)} of {path} ({names}): {remedy}"), stacklevel=3)
     return found
+
+
+def check_parsers(formats: Iterable[str]) -> None:
+    """Raises InputError if a format's parser is not installed."""
+    missing = sorted({format for format in formats if format in PARSERS and find_spec(PARSERS[format]) is None})
+    if missing:
+        raise InputError(
+            f"{', '.join(missing)}: reading these takes packages that are not installed: "
+            "pip install \"quoth[documents]\" (in a clone: pip install '.[documents]')"
+        )
 
 
 def _kinds(names: Iterable[str]) -> str:
@@ -161,6 +182,12 @@ def decode(content: bytes) -> tuple[str, str]:
     if encoding != UTF_8 and (place := text.find("\0")) >= 0:
         raise ValueError(f"{_BINARY}: character {place} is NUL")
     return text, encoding
+
+
+def tell(name: str, encoding: str) -> None:
+    """Warns of an encoding that is a guess."""
+    if encoding not in (UTF_8, UTF_16):
+        warnings.warn(FileWarning(f"{name} is read as {encoding}"), stacklevel=2)
 
 
 def encoding_of(content: bytes) -> str:

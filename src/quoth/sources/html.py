@@ -1,0 +1,204 @@
+"""Web pages: what a reader of the page reads, each piece with the path of its element, as CSS selects it.
+
+Knows which elements are the page's own text (`main`, if there is one) and which are not: scripts, navigation, feet,
+forms. Does not know how a page looks, or what its scripts would add.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from quoth.sources.files import decode
+from quoth.sources.source import Cell, Piece, Source, Text
+
+_LEFT_OUT = re.compile(
+    "script|style|noscript|template|nav|footer|aside|form|button|select|textarea|input|svg|math|iframe|object|canvas|"
+    "audio|video|dialog|menu|head|[!_].*|-comment"
+)
+_ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "dialog"}
+_BLOCKS = re.compile(
+    "p|div|section|article|main|header|body|h[1-6]|blockquote|pre|[uod]l|d[td]|fig.*|table|address|details|summary|hr|"
+    "fieldset|center|t[dhr]|caption|t(head|body|foot)"
+)
+_ENCODING = re.compile(
+    rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([\w-]+)", re.I
+)
+_NAME = re.compile("[a-z][a-z0-9]*")
+_DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
+_DEEPEST = 500
+_MOST_SPANNED = 100
+
+
+def read(content: bytes, name: str) -> Source:
+    """The text of a web page. Raises ValueError if it is in no encoding that is recognised."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    page = LexborHTMLParser(_characters(content))
+    if page.body is None:
+        raise ValueError("no body in it; is it a web page?")
+    writer = _Writer()
+    whole = page.css_first("main") or page.css_first("[role=main]") or page.body
+    writer.write(whole, _path(whole), 0)
+    metas = [node.attributes for node in page.css("meta")]
+    facts = {meta.get("name") or meta.get("property"): meta.get("content") for meta in metas}
+    title = page.css_first("title")
+    heading = title.text() if title is not None else ""
+    date = next((facts[key] for key in _DATES if facts.get(key)), "")
+    return writer.text.source({"title": " ".join(heading.split()), "author": facts.get("author"), "date": date})
+
+
+def _characters(content: bytes) -> str:
+    said = _ENCODING.search(content[:4096])
+    if said and not content.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        try:
+            return content.decode((said[1] or said[2]).decode())
+        except (LookupError, ValueError):
+            pass
+    return decode(content)[0]
+
+
+def _path(node: Any) -> str:
+    """A path that selects this element alone."""
+    if node.tag == "body":
+        return "body"
+    siblings = _with_paths(node.parent, _path(node.parent))
+    return next(path for each, path in siblings if each.mem_id == node.mem_id)
+
+
+def _children(node: Any) -> Iterator[Any]:
+    child = node.child
+    while child is not None:
+        yield child
+        child = child.next
+
+
+def _with_paths(node: Any, path: str) -> Iterator[tuple[Any, str]]:
+    """The children of an element with their paths; those of a text is its parent's."""
+    kinds, seen, elements = Counter(child.tag for child in _children(node)), Counter[str](), 0
+    for child in _children(node):
+        if child.tag.startswith("-"):
+            yield child, path
+            continue
+        elements += 1
+        seen[child.tag] += 1
+        step = child.tag if kinds[child.tag] == 1 else f"{child.tag}:nth-of-type({seen[child.tag]})"
+        yield child, f"{path} > {step if _NAME.fullmatch(child.tag) else f'*:nth-child({elements})'}"
+
+
+def _is_left_out(node: Any) -> bool:
+    if _LEFT_OUT.fullmatch(node.tag):
+        return True
+    given = node.attributes
+    hidden = "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _ROLES
+    return hidden or (node.tag == "header" and node.css_first("h1") is None)
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.text = Text("element")
+
+    def write(self, node: Any, path: str, depth: int) -> None:
+        """Appends an element's text. Raises ValueError if it is nested too deep."""
+        if depth > _DEEPEST:
+            raise ValueError(f"its elements are nested more than {_DEEPEST} deep; convert it to text")
+        for child, where in _with_paths(node, path):
+            if child.tag == "-text":
+                self._characters(child, where)
+            elif _is_left_out(child):
+                continue
+            elif child.tag == "br":
+                self.text.gap("\n")
+            elif child.tag == "table" and (rows := _rows(child, where)):
+                for caption, place in _within(child, where, {"caption"}):
+                    self.text.gap()
+                    self.write(caption, place, depth + 1)
+                self.text.table(*rows)
+            elif child.tag == "li":
+                self.text.gap("\n")
+                self.text.mark("- ")
+                self.write(child, where, depth + 1)
+                self.text.gap("\n")
+            elif _BLOCKS.fullmatch(child.tag):
+                self.text.gap("\n" if child.tag in ("ul", "ol") and node.tag == "li" else "\n\n")
+                self.write(child, where, depth + 1)
+                self.text.gap("\n" if child.tag in ("ul", "ol", "p") and node.tag == "li" else "\n\n")
+            else:
+                self.write(child, where, depth + 1)
+
+    def _characters(self, node: Any, path: str) -> None:
+        said = node.text_content or ""
+        if not _in_pre(node):
+            self.text.pieces([Piece(said, (path,))])
+            return
+        for number, line in enumerate(said.split("\n")):
+            if number:
+                self.text.gap("\n" if line.strip() else "\n\n")
+            self.text.add(line.rstrip(), path)
+
+
+def _in_pre(node: Any) -> bool:
+    while node is not None and node.tag != "body":
+        if node.tag == "pre":
+            return True
+        node = node.parent
+    return False
+
+
+def _rows(table: Any, path: str) -> tuple[list[list[Cell]], bool] | None:
+    """A table's rows, and whether the first has headings; None if the table only lays out a page."""
+    rows: list[list[Cell]] = []
+    headed = False
+    below: dict[int, tuple[int, Cell]] = {}
+    for tr, where in _within(table, path, {"tr"}):
+        row: list[Cell] = []
+
+        def fill(row: list[Cell] = row) -> None:
+            while len(row) in below:
+                left, cell = below.pop(len(row))
+                if left > 1:
+                    below[len(row)] = (left - 1, cell)
+                row.append(cell)
+
+        cells = [each for each in _with_paths(tr, where) if each[0].tag in ("td", "th")]
+        for cell, place in cells:
+            fill()
+            pieces = [*_texts(cell, place)]
+            across, down = (_span(cell, name) for name in ("colspan", "rowspan"))
+            for number in range(across):
+                if down > 1:
+                    below[len(row)] = (down - 1, pieces)
+                row.append(pieces if number == 0 or not rows else ())
+        fill()
+        if not rows:
+            headed = bool(cells) and all(cell.tag == "th" for cell, _ in cells)
+        if row:
+            rows.append(row)
+    nested = table.css_first("table table, h1, h2, h3, p + p") is not None
+    return None if nested or max(map(len, rows), default=0) < 2 else (rows, headed)
+
+
+def _within(node: Any, path: str, tags: set[str]) -> Iterator[tuple[Any, str]]:
+    """The elements of these kinds in a table's parts."""
+    for child, where in _with_paths(node, path):
+        if child.tag in tags:
+            yield child, where
+        elif child.tag in ("thead", "tbody", "tfoot"):
+            yield from _within(child, where, tags)
+
+
+def _texts(node: Any, path: str) -> Iterator[Piece]:
+    for child, where in _with_paths(node, path):
+        if child.tag == "-text":
+            yield Piece(child.text_content or "", (where,))
+        elif child.tag == "br":
+            yield Piece(" ", ())
+        elif not _is_left_out(child):
+            yield from _texts(child, where)
+            if _BLOCKS.fullmatch(child.tag) or child.tag == "li":
+                yield Piece(" ", ())
+
+
+def _span(cell: Any, name: str) -> int:
+    said = cell.attributes.get(name) or ""
+    return min(int(said), _MOST_SPANNED) if said.isascii() and said.isdecimal() and int(said) else 1

@@ -1,0 +1,196 @@
+"""Markdown: its text without the markup, line by line, code apart, tables as rows.
+
+Knows CommonMark's blocks and inline markup as people write them, tables, front matter; HTML in it loses its tags. Does
+not know every corner of the specification: what is unsure stays as it is.
+"""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quoth.sources.source import Cell, Part, Piece, Source, Text
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]+|$)(.*?)(?:[ \t]+#+)?[ \t]*$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$")
+_ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])(?:[ \t]+|$)(?:\[[ xX]\][ \t]+)?")
+_QUOTE = re.compile(r" {0,3}(?:> ?)+")
+_DEFINITION = re.compile(r" {0,3}\[(?!\^)[^\[\]]{1,200}\]:\s*\S.*$")
+_NOTE = re.compile(r" {0,3}\[\^[^\[\]\s]{1,200}\]:\s*")
+_BARS = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*$")
+_CELL_END = re.compile(r"(?<!\\)\|")
+_FIELD = re.compile(r"([\w-]+):[ \t]+(.+)$")
+_INSIDE = r"((?:[^\[\]\\`]|\\.|`[^`]{0,500}`|!?\[[^\[\]]{0,500}\](?:\([^()]{0,2000}\))?){0,2000}+)"
+_INLINE = re.compile(
+    r"(?s)(?P<ticks>`+)(?P<code>(?:(?!\n\n).){1,2000}?)(?<!`)(?P=ticks)(?!`)"
+    r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
+    rf"|!?\[(?!\^)(?P<linked>{_INSIDE[1:-1]})\](?:\((?:[^()\\]|\\.|\([^()]{{0,500}}\)){{0,2000}}+\)|\[[^\[\]]{{0,200}}\])"
+    r"|(?P<note>\[\^[^\[\]\s]{1,200}\])"
+    r"|<(?P<address>(?:https?|ftp|mailto):[^<>\s]{1,2000})>"
+    r"|(?P<comment><!--)|(?P<tag></?[A-Za-z][^<>]{0,1000}>)"
+    r"|(?P<entity>&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});)"
+    r"|(?P<marks>\*+|_+|~~)"
+)
+
+
+def read(text: str) -> Source:
+    """The text of a Markdown file."""
+    lines = text.splitlines()
+    facts, first = _front_matter(lines)
+    return _Writer(lines, first).source(facts)
+
+
+def _front_matter(lines: Sequence[str]) -> tuple[dict[str, Any], int]:
+    """The plain fields between two lines of ---, and the line where the text begins."""
+    if not lines or lines[0].strip() != "---":
+        return {}, 0
+    end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), 0)
+    fields = (_FIELD.match(line) for line in lines[1:end])
+    return {field[1]: field[2].strip().strip("\"'") for field in fields if field}, end + 1 if end else 0
+
+
+class _Writer:
+    def __init__(self, lines: Sequence[str], first: int) -> None:
+        self._lines, self._at = lines, first
+        self._text = Text("line")
+        self._paragraph: list[tuple[str, int]] = []
+        self._heading = ""
+
+    def source(self, facts: dict[str, Any]) -> Source:
+        while self._at < len(self._lines):
+            self._at = self._block(self._lines[self._at], self._at)
+        self._flush()
+        return self._text.source({**facts, "title": facts.get("title") or self._heading})
+
+    def _block(self, line: str, at: int) -> int:
+        """Takes what begins at this line; returns the line after it."""
+        quote = _QUOTE.match(line)
+        line = line[quote.end() :] if quote else line
+        if not line.strip():
+            self._flush()
+        elif fence := _FENCE.match(line):
+            return self._code(at, lambda other: other.strip().startswith(fence[1]) and not other.strip(" `~"))
+        elif not self._paragraph and line.startswith(("    ", "\t")) and not self._is_in_list(at):
+            return self._code(at - 1, lambda other: bool(other.strip()) and not other.startswith(("    ", "\t")), 0)
+        elif heading := _HEADING.match(line):
+            self._title([(heading[1], at)])
+        elif self._paragraph and _UNDERLINE.match(line):
+            self._title(self._paragraph)
+        elif _RULE.match(line) or _DEFINITION.match(line):
+            self._flush()
+        elif (
+            "|" in line
+            and at + 1 < len(self._lines)
+            and "-" in self._lines[at + 1]
+            and _BARS.match(self._lines[at + 1])
+        ):
+            return self._table(at)
+        elif item := _ITEM.match(line):
+            self._flush("\n")
+            self._text.mark("- " if item[2] in "-*+" else f"{item[2]} ")
+            self._paragraph = [(line[item.end() :], at)]
+        else:
+            note = _NOTE.match(line)
+            self._paragraph.append((line[note.end() :] if note else line, at))
+        return at + 1
+
+    def _is_in_list(self, at: int) -> bool:
+        before = (line for line in reversed(self._lines[max(at - 50, 0) : at]) if line.strip())
+        for line in before:
+            if _ITEM.match(line) or not line.startswith((" ", "\t")):
+                return _ITEM.match(line) is not None
+        return False
+
+    def _flush(self, gap: str = "\n\n") -> None:
+        """Ends the paragraph."""
+        if self._paragraph:
+            self._text.prose(self._paragraph, inline)
+            self._paragraph = []
+        self._text.gap(gap)
+
+    def _title(self, lines: list[tuple[str, int]]) -> None:
+        if lines is not self._paragraph:
+            self._flush()
+        self._text.gap()
+        self._text.prose(lines, inline)
+        self._heading = self._heading or "".join(
+            said for said, _ in inline(" ".join(line for line, _ in lines).strip())
+        )
+        self._paragraph = []
+        self._text.gap()
+
+    def _code(self, at: int, ends: Any, after: int = 1) -> int:
+        self._flush()
+        end = next((n for n in range(at + 1, len(self._lines)) if ends(self._lines[n])), len(self._lines))
+        for number in range(at + 1, end):
+            self._text.add(self._lines[number].rstrip(), number + 1)
+            self._text.gap("\n" if self._lines[number].strip() else "\n\n")
+        self._text.gap()
+        return end + after
+
+    def _table(self, at: int) -> int:
+        self._flush()
+        end = next((n for n in range(at + 2, len(self._lines)) if "|" not in self._lines[n]), len(self._lines))
+        self._text.table([self._cells(n) for n in (at, *range(at + 2, end))], headed=True)
+        return end
+
+    def _cells(self, number: int) -> list[Cell]:
+        line = self._lines[number].strip()
+        cells = _CELL_END.split(line.removeprefix("|").removesuffix("|"))
+        return [[Piece(said, (number + 1,)) for said, _ in inline(cell)] for cell in cells]
+
+
+def _is_bars(lines: Sequence[str]) -> bool:
+    """Whether a line below headings makes them a table's."""
+    return any("-" in line and _BARS.match(line) for line in lines)
+
+
+def inline(text: str) -> list[Part]:
+    """The parts of a text that stay without its markup."""
+    parts: list[Part] = []
+    opened: list[int] = []  # the places in `parts` of marks that may be the first of a pair
+    for said, at, is_mark in _tokens(text, 0):
+        if is_mark:
+            before, after = text[at - 1 : at], text[at + len(said) : at + len(said) + 1]
+            word = said[0] == "_"
+            closes = bool(before.strip()) and not (word and after.isalnum())
+            opens = bool(after.strip()) and not (word and before.isalnum())
+            same = (
+                next((n for n in range(len(opened) - 1, -1, -1) if parts[opened[n]][0] == said), None)
+                if closes
+                else None
+            )
+            if same is not None:
+                parts[opened[same]] = ("", at)
+                del opened[same:]
+                continue
+            if opens and len(opened) < 100:
+                opened.append(len(parts))
+        parts.append((said, at))
+    return [part for part in parts if part[0]]
+
+
+def _tokens(text: str, shift: int) -> Iterator[tuple[str, int, bool]]:
+    end, last_comment = 0, text.rfind("-->")
+    while found := _INLINE.search(text, end):
+        if found.start() > end:
+            yield text[end : found.start()], shift + end, False
+        end, kind = found.end(), found.lastgroup
+        if kind == "comment" and found.start() < last_comment:
+            end = text.index("-->", end) + 3 if end <= last_comment else end
+        elif kind == "comment":
+            yield found[0], shift + found.start(), False
+        elif found["linked"] is not None:
+            yield from _tokens(found["linked"], shift + found.start("linked"))
+        elif found["code"] is not None:
+            yield found["code"], shift + found.start("code"), False
+        elif kind in ("escaped", "address"):
+            yield found[kind], shift + found.start(kind), False
+        elif kind == "entity":
+            yield html.unescape(found[0]), shift + found.start(), False
+        elif kind == "marks":
+            yield found[0], shift + found.start(), True
+    if end < len(text):
+        yield text[end:], shift + end, False

@@ -1,0 +1,32 @@
+"""What the formats of Office have in common: an archive, which must not be a trap, and facts about the document.
+
+Knows archives and core properties. Does not know what is in a document.
+"""
+
+import io
+import zipfile
+from typing import Any
+
+_MOST_BYTES, _MOST_FILES = 1 << 30, 100_000
+_OLD = b"\xd0\xcf\x11\xe0"
+
+
+def opened(content: bytes) -> io.BytesIO:
+    """The file, to be parsed. Raises ValueError if it is no archive, is encrypted, or unpacks to too much."""
+    if content.startswith(_OLD):
+        raise ValueError("it is encrypted, or in the format before 2007; save it anew, without a password")
+    try:
+        parts = zipfile.ZipFile(io.BytesIO(content)).infolist()
+    except (zipfile.BadZipFile, ValueError, OSError) as error:
+        raise ValueError(f"not an Office document ({error})") from None
+    size = sum(part.file_size for part in parts)
+    if size > _MOST_BYTES or len(parts) > _MOST_FILES:
+        raise ValueError(f"it unpacks to {size:,} bytes in {len(parts):,} files; at most {_MOST_BYTES:,} are read")
+    return io.BytesIO(content)
+
+
+def facts(properties: Any) -> dict[str, Any]:
+    """A document's title, author and date."""
+    date = properties.modified or properties.created
+    author = getattr(properties, "author", None) or getattr(properties, "creator", None)
+    return {"title": properties.title, "author": author, "date": date.date().isoformat() if date else ""}

@@ -1,0 +1,135 @@
+"""PDF: words with their rectangles, as `layout` puts them in order.
+
+Knows characters on pages as pdfium finds them. Does not know pictures: a scanned page has no text.
+"""
+
+import ctypes
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from math import pi
+from typing import Any
+
+from quoth.sources.layout import Page, Word, Writer, joins_in, strips_of, without_heads
+from quoth.sources.source import Source, Text
+
+_NAMELESS = ("untitled", "(anonymous)", "anonymous", "unspecified")
+_MOST_PAGES = 100_000
+_SAMPLE = 200
+"""Characters of a page whose angles are looked at."""
+_WORD = re.compile(r"[^\s\x00-\x1f\ufffe\uffff]+\ufffe?")
+
+
+def read(content: bytes, name: str) -> Source:
+    """The text of a PDF. Raises ValueError if it cannot be opened, or has no text."""
+    import pypdfium2
+
+    try:
+        file = pypdfium2.PdfDocument(content)
+    except pypdfium2.PdfiumError as error:
+        locked = "password" in str(error).lower()
+        raise ValueError("it is encrypted; save it without a password" if locked else f"not a PDF ({error})") from None
+    if len(file) > _MOST_PAGES:
+        raise ValueError(f"{len(file):,} pages, but at most {_MOST_PAGES:,} are read; split it")
+    pages = [_page(file, number) for number in range(len(file))]
+    if not any(page.strips for page in pages):
+        what = "no text in it, so its pages may be scanned pictures"
+        raise ValueError(f"{what}; recognise their text first, with OCR, for example by ocrmypdf")
+    facts = file.get_metadata_dict(skip_empty=True)
+    text = Text("page")
+    writer = Writer(text, joins_in(pages))
+    for number, strips in enumerate(without_heads(pages), 1):
+        writer.page(number, pages[number - 1], strips)
+    return text.source(
+        {
+            **{key.lower(): facts[key] for key in ("Title", "Author") if facts.get(key) not in (None, *_NAMELESS)},
+            "date": _date(facts.get("ModDate") or facts.get("CreationDate") or ""),
+            "pages": len(pages),
+        }
+    )
+
+
+def _date(value: str) -> str:
+    """A PDF's date, D:YYYYMMDD…, as YYYY-MM-DD."""
+    found = re.match(r"D:(\d{4})(\d\d)(\d\d)", value)
+    return "-".join(found.groups()) if found else ""
+
+
+def _page(file: Any, number: int) -> Page:
+    import pypdfium2
+
+    try:
+        page = file[number]
+    except pypdfium2.PdfiumError:
+        return Page(1, 1, [])  # damaged: the others are still read
+    text_page = page.get_textpage()
+    try:
+        (width, height), turn = page.get_size(), _turn(page, text_page)
+        words = [*_words(text_page, _placer(page, turn))]
+        return Page(*((height, width) if turn % 2 else (width, height)), strips_of(words), turn)
+    finally:
+        text_page.close()
+        page.close()
+
+
+def _turn(page: Any, text_page: Any) -> int:
+    """By how many quarters of a circle, clockwise, most of a page's text is turned as it is shown."""
+    import pypdfium2.raw as pdfium
+
+    count = text_page.count_chars()
+    angles = (pdfium.FPDFText_GetCharAngle(text_page.raw, at) for at in range(0, count, count // _SAMPLE + 1))
+    turns = Counter(round(angle / (pi / 2) + page.get_rotation() / 90) % 4 for angle in angles if angle >= 0)
+    return turns.most_common(1)[0][0] if turns else 0
+
+
+def _words(text_page: Any, place: "Placer") -> Iterator[Word]:
+    import pypdfium2.raw as pdfium
+
+    count, raw, box = text_page.count_chars(), text_page.raw, pdfium.FS_RECTF()
+    buffer = (ctypes.c_ushort * (count + 1))()
+    pdfium.FPDFText_GetText(raw, 0, count, buffer)
+    text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
+    if len(text) != count:  # characters beyond the first plane take two
+        text = "".join(chr(pdfium.FPDFText_GetUnicode(raw, at) or 0) for at in range(count)).replace("\x02", "\ufffe")
+
+    def at(index: int) -> Box:
+        pdfium.FPDFText_GetLooseCharBox(raw, index, box)
+        return place(box.left, box.top, box.right, box.bottom)
+
+    for found in _WORD.finditer(text):
+        first, last = at(found.start()), at(found.end() - 1)
+        if first[1] < (last[1] + last[3]) / 2 < first[3]:
+            yield Word(min(first[0], last[0]), first[1], max(first[2], last[2]), first[3], found[0])
+        else:  # it goes on elsewhere
+            yield from (Word(*at(found.start() + n), letter) for n, letter in enumerate(found[0]))
+
+
+Box = tuple[float, float, float, float]
+Placer = Callable[[float, float, float, float], Box]
+
+
+def _placer(page: Any, turn: int) -> Placer:
+    """From a rectangle in a page's own coordinates to points from its upper left, turned so that its text is level."""
+    import pypdfium2.raw as pdfium
+
+    width, height = page.get_size()
+    x, y = ctypes.c_int(), ctypes.c_int()
+
+    def shown(left: float, top: float) -> tuple[float, float]:
+        pdfium.FPDF_PageToDevice(page.raw, 0, 0, 1_000_000, 1_000_000, 0, left, top, x, y)
+        across, down = x.value * width / 1_000_000, y.value * height / 1_000_000
+        return ((across, down), (down, width - across), (width - across, height - down), (height - down, across))[turn]
+
+    # The three corners of a large square give the linear map.
+    (x0, y0), (x1, y1), (x2, y2) = shown(0, 0), shown(1000, 0), shown(0, 1000)
+    xx, yx, xy, yy = (x1 - x0) / 1000, (y1 - y0) / 1000, (x2 - x0) / 1000, (y2 - y0) / 1000
+
+    def upright(left: float, top: float, right: float, bottom: float) -> Box:
+        return x0 + xx * left, y0 + yy * top, x0 + xx * right, y0 + yy * bottom
+
+    def turned(left: float, top: float, right: float, bottom: float) -> Box:
+        one, other = x0 + xx * left + xy * top, x0 + xx * right + xy * bottom
+        first, second = y0 + yx * left + yy * top, y0 + yx * right + yy * bottom
+        return min(one, other), min(first, second), max(one, other), max(first, second)
+
+    return upright if yx == xy == 0 and xx > 0 > yy else turned

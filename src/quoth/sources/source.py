@@ -1,0 +1,131 @@
+"""What every format gives: a text, and where its parts are in the file.
+
+Knows how a text is put together from parts and their places, and how a table is written so that each value stands with
+its heading. Does not know any format.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from quoth.source_map import Run
+
+MOST_CHARACTERS = 200_000_000
+"""Of a document's text."""
+_GAPS = ["", " ", "\n", "\n\n"]
+_STRANGE = re.compile(r"[\x00\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's text, its runs (`quoth.source_map`), what else is known of it, and the kind of its places."""
+
+    text: str
+    runs: Sequence[Run]
+    metadata: Mapping[str, Any]
+    kind: str
+
+
+class Piece(NamedTuple):
+    """A part of a text, and the place where it is."""
+
+    text: str
+    place: tuple[Any, ...]
+
+
+Cell = Sequence[Piece]
+Part = tuple[str, int]
+"""Characters of a line that stay without its markup, and where they begin."""
+
+
+class Text:
+    """A text that grows. Between two parts is at most one gap, the widest that was asked for."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._parts: list[str] = []
+        self._runs: list[Run] = []
+        self._length = 0
+        self._gap = ""
+        self._is_held = False
+
+    def add(self, text: str, *place: Any) -> None:
+        """Appends a text that is at this place, or nowhere. Raises ValueError if there is too much."""
+        if not text:
+            return
+        text = text if text.isascii() and "\0" not in text else _STRANGE.sub("\ufffd", text)
+        gap = self._gap if self._parts else ""
+        start, self._gap, self._is_held = self._length + len(gap), "", False
+        self._length = start + len(text)
+        self._parts += [gap, text]
+        if place:
+            self._runs.append((start, self._length, *place))
+        if self._length > MOST_CHARACTERS:
+            raise ValueError(f"more than {MOST_CHARACTERS:,} characters of text; split it")
+
+    def pieces(self, pieces: Iterable[Piece]) -> None:
+        """Appends pieces, with their white space as single spaces."""
+        for text, place in pieces:
+            if text[:1].isspace():
+                self.gap(" ")
+            self.add(" ".join(text.split()), *place)
+            if text[-1:].isspace():
+                self.gap(" ")
+
+    def prose(self, lines: Sequence[tuple[str, int]], inline: Callable[[str], Iterable[Part]]) -> None:
+        """Appends lines, which `inline` frees of markup; each has its number, counted from 0."""
+        starts = [*accumulate((len(line.lstrip()) + 1 for line, _ in lines), initial=0)]
+        for said, at in inline("".join(line.lstrip() + "\n" for line, _ in lines)):
+            for part in said.splitlines(keepends=True):
+                number = bisect_right(starts, at) - 1
+                self.pieces([Piece(part, (lines[number][1] + 1,))])
+                at += len(part)
+
+    def gap(self, gap: str = "\n\n") -> None:
+        """Puts a space, the end of a line or of a paragraph before the next text, if any comes."""
+        if not self._is_held and (gap != " " or (self._parts and not self._parts[-1].endswith(" "))):
+            self._gap = max(self._gap, gap, key=_GAPS.index)
+
+    def table(self, rows: Sequence[Sequence[Cell]], headed: bool) -> None:
+        """Appends rows, a line each: `heading: value | heading: value`, if the first row has the headings, which are
+        nowhere in the row."""
+        heads = rows[0] if headed and len(rows) > 1 and _stand_over(rows) else ()
+        self.gap()
+        for row in rows[1:] if heads else rows:
+            filled = [(number, cell) for number, cell in enumerate(row) if _has_words(cell)]
+            for place, (number, cell) in enumerate(filled):
+                if place:
+                    self._put(" | ")
+                if number < len(heads) and _has_words(heads[number]):
+                    self.pieces(Piece(text, ()) for text, _ in heads[number])
+                    self._put(": ")
+                self.pieces(cell)
+            self.gap("\n")
+        self.gap()
+
+    def mark(self, mark: str) -> None:
+        """Appends the mark of an item, to which the next text belongs, whatever gaps are asked for between."""
+        self.add(mark)
+        self._is_held = True
+
+    def _put(self, mark: str) -> None:
+        self._gap = ""
+        self.mark(mark)
+
+    def source(self, metadata: Mapping[str, Any]) -> Source:
+        """What was put together, and those of these facts that are known."""
+        known = {name: value for name, value in metadata.items() if value not in (None, "")}
+        return Source("".join(self._parts), self._runs, known, self._kind)
+
+
+def _stand_over(rows: Sequence[Sequence[Cell]]) -> bool:
+    """Whether each heading in the first row stands over a value: one that does not would be lost."""
+    filled = {number for row in rows[1:] for number, cell in enumerate(row) if _has_words(cell)}
+    return all(number in filled for number, cell in enumerate(rows[0]) if _has_words(cell))
+
+
+def _has_words(cell: Cell) -> bool:
+    return any(piece.text.strip() for piece in cell)

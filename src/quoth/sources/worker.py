@@ -1,0 +1,148 @@
+"""Parsers in a process of their own, so that a file that makes one hang, crash or grow ends only that process.
+
+Knows how a file goes there and its text comes back: a line of JSON and bytes, nothing that is executed. The process
+gets the bytes of one file at a time, never a path, and is replaced if it ends or takes too long. Does not know formats:
+it calls the `read` of the module `quoth.sources.<format>`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+from threading import Event, Timer
+from typing import IO, Any, NamedTuple
+
+from quoth.source_map import encode
+
+SECONDS = 300.0
+MEMORY = 4 << 30
+"""What reading one file may take; the memory only where the system limits it."""
+
+
+class Read(NamedTuple):
+    """A file's text, its source map, and what else is known of it."""
+
+    text: str
+    source_map: bytes
+    metadata: dict[str, Any]
+
+
+class Worker:
+    """Reads files one after another; starts its process with the first. A context manager."""
+
+    def __init__(self, seconds: float = SECONDS, memory: int = MEMORY) -> None:
+        self._seconds, self._memory = seconds, memory
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def read(self, format: str, content: bytes, name: str) -> Read:
+        """The text of a file of this format. Raises ValueError that says why there is none."""
+        process = self._process = self._process or self._start()
+        is_late = Event()
+
+        def end() -> None:
+            is_late.set()
+            process.kill()
+
+        timer = Timer(self._seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            reply = _asked(process, {"format": format, "name": name}, content)
+        finally:
+            timer.cancel()
+        if reply is None:
+            self.close()
+            if is_late.is_set():
+                raise ValueError(f"not read within {self._seconds:,.0f} seconds; split it, or convert it to text")
+            raise ValueError("its parser crashed: the file is damaged, or too large; repair it, or convert it to text")
+        if isinstance(reply, str):
+            raise ValueError(reply)
+        return reply
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        paths = os.pathsep.join(filter(None, sys.path))
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "quoth.sources.worker", str(self._memory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": paths},
+        )
+
+
+def _asked(process: "subprocess.Popen[bytes]", asked: dict[str, str], content: bytes) -> Read | str | None:
+    """What the process says: a text, why there is none, or nothing because it ended."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        _send(process.stdin, asked, content)
+        if (said := _received(process.stdout, 2)) is None:
+            return None
+    except OSError:
+        return None
+    head, (text, source_map) = said
+    return head["error"] or Read(text.decode(), source_map, head["metadata"])
+
+
+def _send(stream: IO[bytes], head: dict[str, Any], *parts: bytes) -> None:
+    stream.write(json.dumps({**head, "sizes": [*map(len, parts)]}).encode() + b"\n")
+    for part in parts:
+        stream.write(part)
+    stream.flush()
+
+
+def _received(stream: IO[bytes], count: int) -> tuple[dict[str, Any], list[bytes]] | None:
+    """A line and this many parts; None if the stream ends before."""
+    if not (line := stream.readline()).endswith(b"\n"):
+        return None
+    head = json.loads(line)
+    parts = [stream.read(size) for size in head["sizes"]]
+    return (head, parts) if [*map(len, parts)] == head["sizes"] and len(parts) == count else None
+
+
+def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes, bytes]:
+    try:
+        source = import_module(f"quoth.sources.{asked['format']}").read(content, asked["name"])
+        text, places = source.text.encode(), encode(source.kind, source.runs)
+        return {"error": "", "metadata": source.metadata}, text, places
+    except MemoryError:
+        why = "reading it takes too much memory; split it, or convert it to text"
+    except RecursionError:
+        why = "its parts are nested too deep; convert it to text"
+    except ValueError as error:
+        why = str(error)
+    except Exception as error:  # every parser raises its own
+        why = f"it cannot be read ({type(error).__name__}: {error})"
+    return {"error": " ".join(why.split())[:500] or "it cannot be read", "metadata": {}}, b"", b""
+
+
+def main(memory: int) -> None:
+    """Reads files from standard input until it ends."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    stream, replies = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a parser prints
+    while (asked := _received(stream, 1)) is not None:
+        head, [content] = asked
+        _send(replies, *_answered(head, content))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

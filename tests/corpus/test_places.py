@@ -1,0 +1,156 @@
+"""Source maps in a corpus: kept by every write, cut to passages, found damaged, absent from corpora without any."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import quoth
+from quoth import Corpus, Document
+from quoth.corpus.repair import verify
+from quoth.corpus.segment import PLACES, Places
+from quoth.errors import CorruptionError, InputError
+from quoth.records import Likelihood, PassageShare
+from quoth.source_map import Run, encode, locate, runs_of
+
+Run_ = Callable[..., tuple[int, str, str]]
+
+
+def mapped(name: str, words: int, every: int = 1, first: int = 1) -> Document:
+    """A document of numbered words, each in a line of its own number, every so many of them."""
+    text, runs = "", list[Run]()
+    for number in range(first, first + words):
+        if number % every == 0:
+            runs.append((len(text), len(text) + len(f"word{number}"), number))
+        text += f"word{number} "
+    return Document(name, name.upper(), text, {}, encode("line", runs))
+
+
+def check(corpus: Corpus, documents: list[Document]) -> None:
+    """All documents have their maps, and each passage what the whole map says of it."""
+    assert {each.id: each for each in corpus.documents()} == {each.id: each for each in documents}
+    maps = {each.id: each.source_map for each in documents}
+    for passage in corpus.passages():
+        whole = maps[passage.document_id]
+        assert passage.locate() == locate(whole, passage.start, passage.end)
+        inside = runs_of(whole, passage.start, passage.end)[1]
+        assert runs_of(passage.source_map, passage.start, passage.end)[1] == inside
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 1500), st.integers(1, 400)), min_size=1, max_size=4))
+def test_every_write_keeps_the_maps(tmp_path: Path, drawn: list[tuple[int, int]]) -> None:
+    shutil.rmtree(tmp_path / "c.quoth", ignore_errors=True)
+    corpus = Corpus.create(tmp_path / "c.quoth", splitter="words:20")
+    documents = [mapped(f"d{n}", words, every) for n, (words, every) in enumerate(drawn)]
+    plain = Document("plain", "", "No map.")
+    corpus.add([documents[0], plain])
+    for each in documents[1:]:
+        corpus.add([each])
+    check(corpus, [*documents, plain])
+    changed = mapped("d0", 30, first=500)
+    assert corpus.replace([changed, plain]) == 1
+    assert corpus.replace([changed]) == 0
+    corpus.compact()
+    corpus.verify()
+    check(Corpus.open(corpus.path), [changed, *documents[1:], plain])
+
+
+def test_another_map_is_another_document(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    document = mapped("a", 10)
+    corpus.add([document])
+    moved = replace(document, source_map=encode("line", [(0, 4, 99)]))
+    assert corpus.replace([moved]) == 1
+    assert corpus.document("a") == moved
+    assert corpus.replace([replace(document, source_map=b"")]) == 1
+    assert corpus.passage(corpus.rows_of("a")[0]).locate() is None
+
+
+def test_a_corpus_without_maps_has_no_file_of_them(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add([Document("a", "", "Words.")])
+    assert not list(corpus.path.rglob("places.*"))
+    assert corpus.passage(0).locate() is None
+    hit = quoth.Hit(corpus.passage(0), 1.0)
+    assert "location" not in hit.to_dict()
+
+
+@pytest.mark.parametrize("wrong", [b"x", encode("line", [(0, 9, 1)])])
+def test_a_map_that_does_not_fit_is_refused(tmp_path: Path, wrong: bytes) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    with pytest.raises(InputError, match="source map"):
+        corpus.add([Document("a", "", "Words.", {}, wrong)])
+
+
+def test_damage_is_found_and_other_files_are_rebuilt_with_the_maps(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth", splitter="words:20")
+    documents = [mapped("a", 700), Document("b", "", "No map.")]
+    corpus.add(documents)
+    [segment] = (corpus.path / "segments").iterdir()
+    for name in ("documents.npy", "passages.npy", "checks.npy", "ids.npy"):
+        (segment / name).write_bytes(b"damaged")
+        assert Corpus.repair(corpus.path).lost == [], name
+        verify(corpus.path)
+        check(Corpus.open(corpus.path), documents)
+    content = bytearray((segment / PLACES).read_bytes())
+    content[len(content) // 2] ^= 1
+    (segment / PLACES).write_bytes(content)
+    with pytest.raises(CorruptionError, match=r"places\.bin"):
+        verify(corpus.path)
+    with pytest.raises(CorruptionError, match=r"places\.bin"):
+        Corpus.open(corpus.path)
+    places, damaged = Places(segment), 0
+    for number in range(2 + corpus.num_passages):
+        try:
+            places.part(number)
+        except ValueError:
+            damaged += 1
+    assert 2 <= damaged < corpus.num_passages  # the document's map, and the passages that have the byte
+    [lost] = Corpus.repair(corpus.path).lost
+    assert PLACES in lost
+
+
+def test_json_has_locations_and_no_bytes(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add([mapped("a", 5, first=7)])
+    passage = corpus.passage(0)
+    assert json.loads(json.dumps(quoth.Hit(passage, 1.0).to_dict()))["location"] == {"line": 7}
+    found = quoth.verify_quote(corpus, "word9 word10")
+    place = json.loads(json.dumps(found.to_dict()))["places"][0]
+    assert (place["location"], "source_map" in place) == ({"line": 9}, False)
+    told = found.places[0].locate()
+    assert told is not None
+    assert (told.line, told.page) == (9, None)
+    shared = Likelihood("x", ("x",), -1.0, (PassageShare(passage, "c", -1.0, -1.0, 1.0),))
+    assert json.loads(json.dumps(shared.to_dict()))["passages"][0]["passage"]["location"] == {"line": 7}
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_command_line_names_the_place_and_what_is_left_out(tmp_path: Path, run: Run_) -> None:
+    from written import docx, lines, pdf, xlsx
+
+    (tmp_path / "files").mkdir()
+    for name, content in {
+        "a.pdf": pdf(lines("Nothing here."), lines("The capital of Kenya is Nairobi.")),
+        "b.xlsx": xlsx(S=[("Country", "Capital"), ("Uganda", "Kampala")]),
+        "c.docx": docx("The capital of Ghana is Accra."),
+        "d.unknown": b"?",
+    }.items():
+        (tmp_path / "files" / name).write_bytes(content)
+    code, out, err = run("index", tmp_path / "files", "-o", tmp_path / "c.quoth")
+    assert (code, "3 documents" in out) == (0, True)
+    assert err.startswith(f"quoth: left out 1 .unknown of {tmp_path / 'files'} (d.unknown): only .jsonl")
+    assert "a.pdf · page 1 · characters" in run("search", tmp_path / "c.quoth", "Nairobi")[1]
+    [hit] = map(json.loads, run("search", tmp_path / "c.quoth", "Kampala", "--json", "-k", "1")[1].splitlines())
+    assert hit["location"] == {"sheet": "S", "cell": "A2"}
+    (tmp_path / "files" / "c.docx").unlink()
+    args = ("replace", tmp_path / "c.quoth", tmp_path / "files", "--delete-missing")
+    assert "replaced 0, new 0, unchanged 2, deleted 1" in run(*args)[2]
+    [page, *rest] = quoth.verify_quote(Corpus.open(tmp_path / "c.quoth"), "Nairobi").places
+    assert ((page.locate() or page).page, rest) == (2, [])  # type: ignore[union-attr]

@@ -1,0 +1,89 @@
+"""Web pages: what is read of them, and that the path of each piece selects an element that has it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from quoth.sources.html import read
+from quoth.sources.source import Source
+
+PAGE = """<!doctype html><html><head><title> Kenya,
+ in short</title><meta name="author" content="Ann"><meta property="article:published_time" content="2024-05-01">
+<style>p {}</style></head><body><nav><a href="/">Home</a></nav><header><p>The Daily</p></header>
+<main><header><h1>Kenya</h1></header><p>Kenya is a <b>coun</b>try
+ in <a href="x">East Africa</a>.<br>It has lakes&nbsp;&amp; <!-- no -->hills.</p><script>x()</script><p hidden>no</p>
+<ul><li>One <i>thing</i></li><li><p>Two</p><ul><li>deep</li></ul></li></ul>
+<table><caption>Towns</caption>
+<thead><tr><th>Country<th>Capital</thead><tr><td>Kenya<td><p>Nairobi</p><tr><td rowspan=2>Uganda<td>Kampala
+<tr><td>Entebbe</table>
+<table><tr><td><h2>A frame</h2><p>around text</table>
+<pre>def f():
+
+    return  1
+</pre><form><input value=no><button>no</button></form></main><footer>no</footer></body></html>"""
+
+TEXT = """Kenya
+
+Kenya is a country in East Africa.
+It has lakes & hills.
+
+- One thing
+- Two
+- deep
+
+Towns
+
+Country: Kenya | Capital: Nairobi
+Country: Uganda | Capital: Kampala
+Country: Uganda | Capital: Entebbe
+
+A frame
+
+around text
+
+def f():
+
+    return  1"""
+
+
+def points_back(content: bytes, source: Source) -> None:
+    page = LexborHTMLParser(content.decode())
+    for start, end, path in source.runs:
+        found = page.css(path)
+        assert len(found) == 1, path
+        assert " ".join(source.text[start:end].split()) in " ".join(found[0].text().split())
+
+
+def test_a_page_by_hand() -> None:
+    source = read(PAGE.encode(), "x.html")
+    assert source.text == TEXT
+    assert source.metadata == {"title": "Kenya, in short", "author": "Ann", "date": "2024-05-01"}
+    points_back(PAGE.encode(), source)
+    at = source.text.index("Kampala")
+    [path] = [run[2] for run in source.runs if run[0] == at]
+    assert path == "body > main > table:nth-of-type(1) > tbody > tr:nth-of-type(2) > td:nth-of-type(2)"
+
+
+TAGS = st.sampled_from(["p", "div", "b", "ul", "li", "table", "tr", "td", "th", "h1", "br", "pre", "svg", "nav"])
+PARTS = st.one_of(st.text("ab <&\n\u00e9", max_size=6), TAGS.map("<{}>".format), TAGS.map("</{}>".format))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(PARTS, max_size=25).map("".join))
+def test_any_page_is_read_and_points_back(body: str) -> None:
+    content = f"<meta charset=utf-8><body>{body}".encode()
+    points_back(content, read(content, "x.html"))
+
+
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [("<meta charset=iso-8859-2>", "iso-8859-2"), ("", "utf-8"), ("", "utf-16"), ("<meta charset=none>", "utf-8")],
+)
+def test_the_encoding_is_what_the_page_says(head: str, encoding: str) -> None:
+    assert read(f"{head}<p>Łódź, Köln</p>".encode(encoding), "x.html").text == "Łódź, Köln"
+
+
+def test_a_page_that_is_nested_too_deep_says_so() -> None:
+    with pytest.raises(ValueError, match="nested more than 500 deep"):
+        read(b"<div>" * 2000 + b"x", "x.html")

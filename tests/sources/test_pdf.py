@@ -1,0 +1,168 @@
+"""PDF: the order in which a page is read, what is left out, and that a rectangle encloses the text it is said to."""
+
+import io
+from collections.abc import Callable, Iterator
+
+import pypdfium2
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from reportlab.lib.pdfencrypt import StandardEncryption
+from reportlab.pdfgen.canvas import Canvas
+from written import A4, both, lines, pdf
+
+from quoth.source_map import WHOLE, encode, locate
+from quoth.sources.pdf import read
+from quoth.sources.source import Source
+
+WORDS = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGH0123456789.,;()-'", min_size=1, max_size=9)
+COUNTRIES = [("Country", "Capital", "People"), ("Kenya", "Nairobi", "55,000"), ("Uganda", "Kampala", "47,000")]
+
+
+def enclosed(content: bytes, source: Source) -> Iterator[tuple[str, str]]:
+    """Per run, its text, and what pdfium finds in its rectangle."""
+    file = pypdfium2.PdfDocument(content)
+    for start, end, number, left, top, right, bottom in source.runs:
+        page = file[number - 1]
+        x0, y0, x1, y1 = page.get_cropbox()
+        wide, high = (x1 - x0) / WHOLE, (y1 - y0) / WHOLE
+        found = page.get_textpage().get_text_bounded(
+            x0 + left * wide, y1 - bottom * high, x0 + right * wide, y1 - top * high
+        )
+        yield source.text[start:end], found
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=8), min_size=1, max_size=12))
+@example([["wor-"], ["ld", "peace"]])
+def test_a_rectangle_has_the_text_that_it_is_said_to_have(drawn: list[list[str]]) -> None:
+    content = pdf(lines(*(" ".join(words) for words in drawn)))
+    source = read(content, "x.pdf")
+    for said, found in enclosed(content, source):
+        assert said.strip("-") in found.replace("\ufffe", "-")
+    read_letters = "".join(source.text.split()).replace("-", "")
+    assert read_letters == "".join("".join(words) for words in drawn).replace("-", "")
+
+
+def test_columns_are_read_one_after_the_other_under_their_heading() -> None:
+    left = [f"The left column has a line number {n} here" for n in range(5)]
+    right = [f"The right one goes on with line {n} here" for n in range(5)]
+    heading = lines("A heading over both of the columns, from the left edge to the right", left=90, top=760, size=12)
+    source = read(pdf(both(heading, lines(*left, left=60), lines(*right, left=320))), "x.pdf")
+    assert source.text == "\n\n".join(
+        ["A heading over both of the columns, from the left edge to the right", " ".join(left), " ".join(right)]
+    )
+
+
+def test_a_table_is_rows_that_keep_their_headings() -> None:
+    def draw(canvas: Canvas) -> None:
+        lines("These are the countries of the region, as of today, in one table, which follows below this line.")(
+            canvas
+        )
+        for row, cells in enumerate(COUNTRIES):
+            for column, cell in enumerate(cells):
+                canvas.drawString(72 + 150 * column, 690 - 16 * row, cell)
+
+    source = read(content := pdf(draw), "x.pdf")
+    assert source.text.splitlines()[2:] == [
+        "Country: Kenya | Capital: Nairobi | People: 55,000",
+        "Country: Uganda | Capital: Kampala | People: 47,000",
+    ]
+    assert dict(enclosed(content, source))["Kampala"].strip() == "Kampala"
+
+
+def test_heads_feet_and_page_numbers_are_left_out() -> None:
+    def page(number: int) -> Callable[[Canvas], None]:
+        head = lines(f"Annual report, part {number}", top=810)
+        foot = lines(f"Page {number} of 3", left=280, top=30)
+        return both(head, foot, lines(f"What page {number} says about sums."))
+
+    pages = [page(number) for number in (1, 2, 3)]
+    assert read(pdf(*pages), "x.pdf").text == "\n\n".join(f"What page {n} says about sums." for n in (1, 2, 3))
+    alone = read(pdf(pages[0]), "x.pdf").text  # nothing says that it is a head
+    assert alone == "Annual report, part 1\n\nWhat page 1 says about sums.\n\nPage 1 of 3"
+
+
+def test_hyphens_at_line_ends() -> None:
+    text = ["A well-known exam-", "ple of a well-", "known fact, from 1990-", "1995, and of North-", "America."]
+    source = read(pdf(lines(*text)), "x.pdf")
+    assert source.text == "A well-known example of a well-known fact, from 1990-1995, and of North-America."
+    places = encode(source.kind, source.runs)
+    at = source.text.index("example")
+    found = locate(places, at, at + 7)
+    assert found is not None
+    assert len(found.rectangles) == 2
+
+
+def test_a_sentence_goes_on_over_pages_and_gaps_begin_paragraphs() -> None:
+    first, second = lines("A sentence that goes on", "over the"), lines("page. Here", "it ends.")
+    assert read(pdf(first, second), "x.pdf").text == "A sentence that goes on over the page. Here it ends."
+    apart = both(lines("One paragraph is here."), lines("Another one is here.", top=690))
+    assert read(pdf(apart), "x.pdf").text == "One paragraph is here.\n\nAnother one is here."
+
+
+def turned(content: bytes, angle: int) -> bytes:
+    """The first page, cropped to 500 by 700, and shown turned."""
+    file = pypdfium2.PdfDocument(content)
+    file[0].set_cropbox(50, 100, 550, 800)
+    file[0].set_rotation(angle)
+    stream = io.BytesIO()
+    file.save(stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("angle", "edges"),
+    # The first letter begins at 10 % of the width of the page as it is drawn, and the line is about 13 % below its top.
+    [(0, (10, 13)), (90, (85, 10)), (180, (90, 85)), (270, (13, 90))],
+)
+def test_a_page_that_is_cropped_and_turned(angle: int, edges: tuple[int, int]) -> None:
+    source = read(turned(pdf(lines("Only these words.", "And more.", left=100, top=700, size=10)), angle), "x.pdf")
+    assert source.text == "Only these words. And more."
+    left, top, right, bottom = (edge / 100 for edge in source.runs[0][3:])
+    starts = {0: (left, top), 90: (right, top), 180: (right, bottom), 270: (left, bottom)}
+    assert starts[angle] == (pytest.approx(edges[0], abs=2.5), pytest.approx(edges[1], abs=2.5))
+
+
+@pytest.mark.parametrize("angle", [90, 180, 270])
+def test_text_that_is_drawn_turned(angle: int) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.translate(300, 400)
+        canvas.rotate(angle)
+        lines("A sideways line of", "words.", left=0, top=0)(canvas)
+
+    assert read(pdf(draw), "x.pdf").text == "A sideways line of words."
+
+
+def test_facts() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.setTitle("Sums of 2024")
+        canvas.setAuthor("Ann")
+        canvas.drawString(72, 700, "Text.")
+
+    assert read(pdf(draw), "x.pdf").metadata == {
+        "title": "Sums of 2024",
+        "author": "Ann",
+        "date": "2000-01-01",
+        "pages": 1,
+    }
+
+
+def test_what_cannot_be_read_says_why() -> None:
+    with pytest.raises(ValueError, match=r"no text in it, so its pages may be scanned pictures; .* by ocrmypdf"):
+        read(pdf(lambda canvas: canvas.rect(10, 10, *A4), lambda canvas: canvas.rect(10, 10, 5, 5)), "x.pdf")
+    with pytest.raises(ValueError, match="encrypted; save it without a password"):
+        read(pdf(lines("secret"), encrypt=StandardEncryption("key")), "x.pdf")
+    with pytest.raises(ValueError, match="not a PDF"):
+        read(b"%PDF-1.7\nnothing", "x.pdf")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2000), st.binary(max_size=40))
+def test_damage_gives_a_text_or_an_error(at: int, noise: bytes) -> None:
+    content = pdf(lines("Some words on a page."), lines("Others."))
+    try:
+        source = read(content[:at] + noise + content[at + len(noise) :], "x.pdf")
+    except ValueError:
+        return
+    assert len(source.text) < 100

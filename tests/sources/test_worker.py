@@ -1,0 +1,150 @@
+"""Hostile, huge and broken files: one line that names the file, and the others are read; parsers that hang or crash."""
+
+import io
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from test_office import repacked
+from written import docx, lines, pdf, pptx, xlsx
+
+from quoth import Document
+from quoth.corpus.documents import read_documents
+from quoth.errors import InputError
+from quoth.source_map import runs_of
+from quoth.sources.worker import Worker
+
+PDF = pdf(lines("Some words."))
+
+
+def test_a_process_that_takes_too_long_or_ends_is_replaced() -> None:
+    with Worker(seconds=0.01) as worker, pytest.raises(ValueError, match=r"not read within 0 seconds; split it"):
+        worker.read("pdf", PDF, "x.pdf")
+    with Worker() as worker:
+        assert worker.read("pdf", PDF, "x.pdf").text == "Some words."
+        assert worker._process is not None
+        first = worker._process.pid
+        assert worker.read("html", b"<p>One.", "x.html").text == "One."
+        assert worker._process.pid == first
+        worker._process.kill()
+        worker._process.wait()
+        with pytest.raises(ValueError, match="its parser crashed: the file is damaged, or too large"):
+            worker.read("pdf", PDF, "x.pdf")
+        assert worker.read("pdf", PDF, "x.pdf").text == "Some words."
+        process = worker._process
+    assert process.poll() is not None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not limit memory")
+def test_memory_is_limited() -> None:
+    with Worker(memory=300 << 20) as worker:
+        assert worker.read("pdf", PDF, "x.pdf").text == "Some words."
+        with pytest.raises(ValueError, match=r"memory|crashed"):
+            worker.read("pdf", PDF + bytes(400 << 20), "x.pdf")
+
+
+def test_what_a_parser_prints_disturbs_nothing() -> None:
+    with Worker() as worker, pytest.raises(ValueError, match="it cannot be read"):
+        worker.read("none", b"", "x")
+
+
+ENTITIES = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">' + b"".join(
+    b'<!ENTITY %c "%s">' % (98 + n, b"&%c;" % (97 + n) * 10) for n in range(9)
+)
+SECRET = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
+LOOP = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[2 0 R]/Count 1000000>>endobj\n"
+    b"trailer<</Root 1 0 R>>"
+)
+
+
+def with_part(content: bytes, name: str, part: bytes) -> bytes:
+    return repacked(content, lambda each, old: part if each == name else old)
+
+
+def lying() -> bytes:
+    """An archive whose directory says that its parts are small."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", bytes(50 << 20))
+    content = bytearray(stream.getvalue())
+    at = content.rindex(b"PK\x01\x02")
+    content[at + 24 : at + 28] = (100).to_bytes(4, "little")
+    return bytes(content)
+
+
+W = b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>'
+END = b"</w:t></w:r></w:p></w:body></w:document>"
+HOSTILE = {
+    "bomb.docx": with_part(docx("x"), "word/document.xml", ENTITIES + b"]>" + W + b"&j;" + END),
+    "lying.docx": lying(),
+    "lying.xlsx": lying(),
+    "entities.xlsx": with_part(xlsx(S=[["x"]]), "xl/worksheets/sheet1.xml", ENTITIES + b"]><x>&j;</x>"),
+    "entities.pptx": with_part(pptx(("x", "y", "")), "ppt/slides/slide1.xml", ENTITIES + b"]><x>&j;</x>"),
+    "loop.pdf": LOOP,
+    "cut.pdf": PDF[: len(PDF) // 3],
+    "empty.pdf": b"",
+    "empty.docx": b"",
+    "plain.pptx": b"plain text",
+    "scanned.pdf": pdf(lambda canvas: canvas.rect(9, 9, 99, 99)),
+    "deep.html": b"<b>" * 100_000 + b"x",
+}
+
+
+def test_each_is_one_line_that_names_it_and_the_others_are_read(tmp_path: Path) -> None:
+    for name, content in {**HOSTILE, "good.pdf": PDF, "z.md": b"# Z"}.items():
+        (tmp_path / name).write_bytes(content)
+    errors: list[InputError] = []
+    found = [each.id for each in read_documents(tmp_path, skip_bad=True, on_bad=errors.append)]
+    assert found == ["good.pdf", "z.md"]
+    assert [str(error).partition(": ")[0] for error in errors] == [str(tmp_path / name) for name in sorted(HOSTILE)]
+    assert all("\n" not in str(error) and str(error).endswith("(--skip-bad)") for error in errors)
+    with pytest.raises(InputError, match=r"scanned\.pdf: no text in it, so its pages may be scanned"):
+        list(read_documents(tmp_path / "scanned.pdf"))
+
+
+def test_no_other_file_is_read_or_written(tmp_path: Path) -> None:
+    content = with_part(docx("x"), "word/document.xml", SECRET + W + b"root: &a;" + END)
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "a.docx").write_bytes(content)
+    (tmp_path / "inner" / "b.docx").write_bytes(repacked(docx("Words."), lambda _, part: part, **{"../out": b"out"}))
+    found = {each.id: each.text for each in read_documents(tmp_path / "inner", skip_bad=True)}
+    assert found["b.docx"] == "Words."
+    assert found.get("a.docx", "root:") == "root:"
+    assert [each.name for each in tmp_path.iterdir()] == ["inner"]
+
+
+def test_every_format_gives_a_document_with_a_map(tmp_path: Path) -> None:
+    files = {
+        "a.pdf": PDF, "b.html": b"<title>B</title><p>Some words.", "c.docx": docx("Some words.", title="C"),
+        "d.pptx": pptx(("D", "Some words.", "")), "e.xlsx": xlsx(S=[["Some words."]]), "f.md": b"**Some** words.",
+        "g.rst": b"*Some* words.",
+    }  # fmt: skip
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    found = [*read_documents(tmp_path)]
+    assert [(each.id, each.title) for each in found] == [
+        ("a.pdf", "a"), ("b.html", "B"), ("c.docx", "C"), ("d.pptx", "d"), ("e.xlsx", "e"), ("f.md", "f"),
+        ("g.rst", "g"),
+    ]  # fmt: skip
+    for each in found:
+        assert "Some words." in each.text
+        kind, runs = runs_of(each.source_map)
+        assert "".join("".join(each.text[start:end] for start, end, *_ in runs).split()).endswith("Somewords.")
+        assert kind
+    assert read_documents(tmp_path / "a.pdf", format="text")
+
+
+def test_a_package_that_is_missing_is_one_line_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.pdf").write_bytes(PDF)
+    (tmp_path / "b.md").write_bytes(b"# B")
+    monkeypatch.setattr("quoth.sources.files.find_spec", lambda _: None)
+    message = r'pdf: reading these takes packages that are not installed: pip install "quoth\[documents\]"'
+    with pytest.raises(InputError, match=message):
+        read_documents(tmp_path)
+    errors: list[InputError] = []
+    found = list(read_documents(tmp_path, skip_bad=True, on_bad=errors.append))
+    assert [type(each) for each in found] == [Document]
+    assert message.replace("\\", "") in str(errors[0])
+    assert str(errors[0]).startswith(str(tmp_path / "a.pdf"))
