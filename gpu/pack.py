@@ -30,12 +30,9 @@ BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "spe
 
 
 def pack_base(folder: Path) -> None:
-    """The base encoder of quoth-mini in half precision, as a model folder of its own."""
+    """The base encoder of quoth-mini as it is shipped, as a model folder of its own."""
     source = locate("quoth-mini-base", NPMConfig)
-    folder.mkdir(parents=True, exist_ok=True)
-    weights = load_file(Path(source.base) / "model.safetensors")
-    save_file({name: weight.half() for name, weight in weights.items()}, folder / "model.safetensors")
-    copy_beside_weights(Path(source.base), folder)
+    shutil.copytree(source.base, folder, dirs_exist_ok=True)
     (folder / SETTINGS_FILE).write_text(json.dumps(source.config.to_dict()), encoding="utf-8")
 
 

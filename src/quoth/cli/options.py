@@ -16,8 +16,8 @@ from quoth.fields import checked as field_checked
 
 
 class Setup(NamedTuple):
-    """How to load a model: the folder of its base weights, its device, its number format. None means where they are
-    installed, the best device, and fp32."""
+    """How to load a model: the folder of its base weights, its device, its number format. None means the shipped ones,
+    the best device, and the best format."""
 
     base: Path | None = None
     device: str | None = None
@@ -104,7 +104,7 @@ Base = Annotated[
         "--base",
         rich_help_panel=LOADING,
         callback=checked(_check_folder),
-        help="Folder with the base weights, if they are not installed.",
+        help="Folder with the base weights. Default: the shipped ones.",
     ),
 ]
 Device = Annotated[

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-from quoth.encoders.rounding import SCALE, whole
+from quoth.encoders.rounding import all_whole
 from quoth.errors import ModelNotFoundError
 from quoth.storage import read_json
 
@@ -202,8 +202,7 @@ class BertEncoder(nn.Module):
         weights are missing or do not fit `config.json`."""
         file = folder / "model.safetensors"
         try:
-            stored = load_file(file)
-            saved = {_own_name(name): whole(stored, name) for name in stored if not name.endswith(SCALE)}
+            saved = {_own_name(name): weight for name, weight in all_whole(load_file(file)).items()}
         except SafetensorError as error:
             raise ModelNotFoundError(f"{file} is damaged ({error}); fetch it again") from error
         with torch.device("meta"):

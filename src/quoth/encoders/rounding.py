@@ -26,7 +26,12 @@ def rounded(name: str, matrix_RD: Tensor) -> dict[str, Tensor]:
 def whole(stored: Mapping[str, Tensor], name: str) -> Tensor:
     """The stored weight of that name in fp32."""
     weight, scale_R1 = stored[name].float(), stored.get(f"{name}{SCALE}")
-    return weight if scale_R1 is None else weight * scale_R1
+    return weight if scale_R1 is None else weight.mul_(scale_R1)  # in place of the copy: half of the time
+
+
+def all_whole(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Every stored weight in fp32, by its name."""
+    return {name: whole(stored, name) for name in stored if not name.endswith(SCALE)}
 
 
 class RoundedLinear(nn.Module):

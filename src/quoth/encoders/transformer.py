@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from quoth.arrays import Floats
 from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder, MPNetEncoder
-from quoth.encoders.rounding import RoundedLinear, round_linears
+from quoth.encoders.rounding import SCALE, RoundedLinear, round_linears, whole
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import EncoderSource
+from quoth.hub import PUBLISHED_FINGERPRINTS, EncoderSource
 from quoth.storage import read_json, sha256_file
 from quoth.text.tokenizer import FastTokenizer, Pair, PairTokenizer
 
@@ -164,6 +164,15 @@ def can_load(folder: Path) -> bool:
     return BertConfig.read(folder) is not None and FastTokenizer.read(folder) is not None
 
 
+def _rounded_weights(folder: Path) -> dict[str, Tensor]:
+    """The weights of a folder that are stored as `rounding` does, whose scales transformers leaves out, in fp32."""
+    file = folder / "model.safetensors"
+    if not file.is_file():
+        return {}
+    stored = load_file(file)
+    return {name: whole(stored, name) for name in stored if f"{name}{SCALE}" in stored}
+
+
 def load_base(source: EncoderSource) -> tuple[Any, Any]:
     """The base encoder (fp32, CPU) and its tokenizer, without any adapter.
 
@@ -211,6 +220,7 @@ def load_kind(
                 f"model {base!r} lacks {len(lacking)} of its weights, such as {lacking[0]}, which would be random; "
                 f"{remedy}"
             )
+        model.base_model.load_state_dict(_rounded_weights(Path(base)), strict=False)
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(base, revision=revision)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
@@ -365,7 +375,8 @@ def _seconds(run: Callable[[], object]) -> float:
 
 
 def fingerprint_of(model: nn.Module, tokenizer: Any, adapter: Path | None) -> str:
-    """A digest of the weights and the tokenizer, the same wherever they came from."""
+    """A digest of the weights and the tokenizer, the same wherever they came from, and for the shipped base that of the
+    published one."""
     digest = hashlib.sha256()
     for name, parameter in sorted(model.named_parameters()):
         digest.update(name.encode())
@@ -376,4 +387,4 @@ def fingerprint_of(model: nn.Module, tokenizer: Any, adapter: Path | None) -> st
         settings = read_json(adapter / "adapter_config.json")
         digest.update(f"{settings.get('lora_alpha')} {settings.get('r')} ".encode())
         digest.update(sha256_file(_adapter_weights(adapter)).encode())
-    return digest.hexdigest()
+    return PUBLISHED_FINGERPRINTS.get(digest.hexdigest(), digest.hexdigest())

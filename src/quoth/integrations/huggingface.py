@@ -56,7 +56,7 @@ def pipeline(
             Default: the best there is.
         dtype (str | None): Precision: "fp32", "bf16", "fp16", "int8" or "auto", also as torch names them.
             Default: "auto".
-        base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+        base (str | Path | None): Folder of the base encoder. Default: None (the shipped one).
         options (Any): Arguments of the calls, which a call may override.
 
     Returns:

@@ -96,7 +96,7 @@ class Model:
             device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
             dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16", "int8" or "auto", which is int8 or
                 bf16 on a processor that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
-            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+            base (str | Path | None): Folder of the base encoder. Default: None (the shipped one).
 
         Returns:
             The model, ready to search.

@@ -115,7 +115,7 @@ class Tagger:
             name (str | Path): A shipped model (quoth-tagger), the folder of one that `quoth train tagger` wrote, or a
                 Hugging Face token classifier by folder or hub id. Default: "quoth-tagger".
             device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+            base (str | Path | None): Folder of the base encoder. Default: None (the shipped one).
 
         Returns:
             The tagger, ready to tag texts.

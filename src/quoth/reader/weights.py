@@ -2,7 +2,7 @@
 
 Knows: names, files. Does not know: what the weights compute.
 
-A reader of the installed base is stored as differences: a matrix that the base has too is stored as its difference from
+A reader of the shipped base is stored as differences: a matrix that the base has too is stored as its difference from
 the base's, rounded; vectors and heads are stored as they are; word embeddings are the base's own. A reader of any other
 base is stored whole: the folder is that of an encoder too, rounded, and `reader.safetensors` has the heads.
 """
@@ -40,8 +40,6 @@ def load_reader(
     `with_dropouts` takes the encoder of transformers, which has dropouts for training. Raises ModelNotFoundError if
     a file is missing or damaged, InputError if the encoder's inputs are too short.
     """
-    if with_dropouts and stored_whole(source):
-        raise InputError(f"dropout needs the base of {source.name}, whose weights are rounded; set dropout=0")
     encoder, hf = (load_base if with_dropouts else load_encoder)(source.encoder)
     model = SpanReaderModel(encoder, source.config).eval()
     if source.folder is not None:
@@ -73,7 +71,7 @@ def save_reader(
     folder.mkdir(parents=True, exist_ok=True)
     parameters = trained(model)
     if isinstance(base, Path):
-        _save_encoder(folder, dict(model.encoder.named_parameters()), base)
+        save_encoder(folder, dict(model.encoder.named_parameters()), base)
         own, parameters = {}, {name: each for name, each in parameters.items() if not name.startswith(_ENCODER)}
     else:
         own = dict(base.named_parameters())
@@ -99,7 +97,7 @@ def save_settings(name: str, folder: Path, settings: ReaderConfig) -> None:
     atomic_write_json(folder / SETTINGS_FILE, settings.to_dict())
 
 
-def _save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> None:
+def save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> None:
     """Write an encoder's folder: its weights, matrices rounded; configuration and tokenizer are those of `base`."""
     folder.mkdir(parents=True, exist_ok=True)
     stored: dict[str, Tensor] = {}

@@ -55,7 +55,7 @@ def run_recipe(
         model: Model to start from: name, folder or hub id. Default: the recipe's.
         corpus: For `realm-pretrain`: retrieve from this corpus instead of the inputs. A text of the inputs that occurs
             in it too, in a document of the same id, is never retrieved for itself.
-        base: Folder to read base encoder weights from, instead of the installed ones.
+        base: Folder to read base encoder weights from, instead of the shipped ones.
         seconds: Stop with a checkpoint after this many seconds. Default: no limit.
         resume: Whether to continue a run in `output`; if false, a folder with a run is refused.
         progress: Called with the run's `Progress` after its first step, and then at least every half minute.
