@@ -137,11 +137,17 @@ def enough(reader: Any, question: str, sources: list[Source], bound: float) -> i
     return len(sources)
 
 
-def test_answers_are_those_of_the_passages_that_were_read(
-    span_reader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def eighteen(tmp_path: Path) -> quoth.Corpus:
     corpus = quoth.Corpus.create(tmp_path / "c.quoth")
     corpus.add(quoth.Document(f"d{n}", "", f"{n} {TEXT[n % 6]} {'the river ' * n}") for n in range(18))
+    return corpus
+
+
+def test_answers_are_those_of_the_passages_that_were_read(
+    span_reader: Any, eighteen: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = eighteen
     reader, rows = quoth.Reader(span_reader, [corpus]), list[int]()
     asked = [QUESTION, "Where was Nikos Kazantzakis born?", "What flows through Berlin?", "the tower of the river"]
     monkeypatch.setattr(span_reader, "config", replace(span_reader.config, prior=2.0))
@@ -165,6 +171,22 @@ def test_answers_are_those_of_the_passages_that_were_read(
         monkeypatch.setattr(span_reader, "config", replace(span_reader.config, unread_bound=None))
         counts |= set(alone)
     assert counts >= {4, 8, 16}
+
+
+def test_no_more_is_read_once_the_best_answer_to_a_question_would_be_called_not_found(
+    span_reader: Any, eighteen: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, read = list[int](), span_reader.read
+    monkeypatch.setattr(span_reader, "read", lambda q, p, *known: rows.extend(map(len, p)) or read(q, p, *known))
+    for lowest, calibration, count in ((0.51, (0.0,), 12), (0.5, (0.0,), 16), (0.51, None, 16)):
+        defaults = replace(span_reader.config.defaults, not_found_below=lowest)
+        config = replace(span_reader.config, unread_bound=300.0, calibration=calibration, defaults=defaults)
+        monkeypatch.setattr(span_reader, "config", config)
+        reader = quoth.Reader(span_reader, [eighteen])
+        for ask, text, expected in ((reader.ask, QUESTION, count), (reader.fill, "the [MASK] of the river", 16)):
+            rows.clear()
+            ask(text, passages=16)
+            assert sum(rows) == expected
 
 
 @pytest.mark.parametrize(

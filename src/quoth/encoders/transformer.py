@@ -32,7 +32,7 @@ from quoth.storage import read_json, sha256_file
 from quoth.text.tokenizer import FastTokenizer, Pair, PairTokenizer
 
 PADDED_TOKENS_PER_BATCH = 8192 if torch.accelerator.is_available() else 2048
-"""Larger ones leave a processor's caches: in 8-bit integers a token of 7,600 takes 1.7 times as long as one of 1,500."""
+"""Larger ones leave a processor's caches: in 8-bit integers a token of 7,600 takes 1.7 times as long as of 1,500."""
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer", "luke")
 _SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "modules_to_save", "fan_in_fan_out")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, overload
 
-from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sources_of
+from quoth.answers.evidence import Source, Spans, calibrated, chance, features, predict_spans, sources_of
 from quoth.answers.lists import answer_phrases
 from quoth.answers.options import answered_from
 from quoth.answers.sentences import answer_sentences
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
 TEXTS_AT_A_TIME = 8
+PATIENCE = 0.6
+"""The share of the passages after which no more are read for a text whose best answer would be called not found."""
 
 
 class Reader(Model):
@@ -233,5 +236,17 @@ class Reader(Model):
                     for found in ranked
                 ]
             with step("expand"):
-                spans = self.reader.read_enough(texts[part], sources)
+                hopeless = partial(self._is_hopeless, texts[part], sources)
+                spans = self.reader.read_enough(texts[part], sources, hopeless=hopeless)
             yield from ((group[: len(found)], found) for group, found in zip(sources, spans, strict=True))
+
+    def _is_hopeless(
+        self, texts: Sequence[str], sources: Sequence[Sequence[Source]], number: int, spans: Sequence[Spans]
+    ) -> bool:
+        """Whether the best answer of most passages to a question, by its number, would be called not found."""
+        config, read = self.config, sources[number][: len(spans)]
+        is_question = self.reader.tokenizer.mask_token not in texts[number]
+        if config.calibration is None or not is_question or len(read) < PATIENCE * len(sources[number]):
+            return False
+        best = answer_phrases(texts[number], read, spans, 1, config.prior)
+        return all(chance(config.calibration, features(each, read)) < config.defaults.not_found_below for each in best)

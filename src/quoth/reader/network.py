@@ -182,9 +182,10 @@ class SpanReader:
         queries: Sequence[str],
         sources: Sequence[Sequence[Source]],
         known: Callable[[Passage], Tokens | None] = lambda passage: None,
+        hopeless: Callable[[int, Sequence[Spans]], bool] = lambda query, spans: False,
     ) -> list[list[Spans]]:
-        """Readings of each query's passages, in their order, as many as can change its answer (`unread_bound`); else as
-        `read`."""
+        """Readings of each query's passages, in their order, as many as can change its answer (`unread_bound`), or
+        until it is `hopeless` (the query's number and its readings so far tell); else as `read`."""
         bound, found = self.config.unread_bound, [list[Spans]() for _ in queries]
         step = max(map(len, sources), default=0) if bound is None else AT_A_TIME
         unread = [q for q, group in enumerate(sources) if group]
@@ -195,6 +196,7 @@ class SpanReader:
             unread = [q for q in unread if len(found[q]) < len(sources[q])]
             if bound is not None:
                 unread = [q for q in unread if not settled(sources[q], found[q], self.config.prior, bound)]
+                unread = [q for q in unread if not hopeless(q, found[q])]
         return found
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
