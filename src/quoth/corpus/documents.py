@@ -13,7 +13,7 @@ import lzma
 import os
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -105,7 +105,7 @@ def read_documents(
         if on_bad is not None:
             on_bad(error)
 
-    return _read_all(sources, bad)
+    return read_files(sources, bad)
 
 
 def read_listing(path: str | Path) -> tuple[set[str], set[str]]:
@@ -210,16 +210,16 @@ def _reason(error: Exception) -> str:
     return message or f"the file is damaged or truncated ({error})"
 
 
-def _read_all(sources: Sequence[Source], bad: OnBad) -> Iterator[Document]:
-    if PARSERS.keys().isdisjoint(format for format, _, _ in sources):
-        yield from _read_each(sources, _READERS, bad)
-        return
+def read_files(sources: Iterable[Source], bad: OnBad) -> Iterator[Document]:
+    """The documents of files, one after another. `bad` receives the errors of records; a file that cannot be opened, or
+    is damaged, raises InputError."""
     with Worker() as worker:
-        yield from _read_each(sources, _READERS | parsers(worker), bad)
+        yield from read_each(sources, worker, bad)
 
 
-def _read_each(sources: Iterable[Source], readers: Mapping[str, Reader], bad: OnBad) -> Iterator[Document]:
-    hinted = False
+def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad) -> Iterator[Document]:
+    """`read_files`, with the process of parsers that is given."""
+    hinted, readers = False, _READERS | parsers(worker)
     for format, file, name in sources:
         stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
         try:

@@ -7,6 +7,7 @@
     moves/<name>/       where the passages of a merged segment were (`moves`)
     keys/<owner>/       what others keep next to the passages
     origins.json        which documents were read from which folder (`origins`)
+    sync.json           which files of a folder were read, and what was in them (`sync`)
     writer.lock         the pid of the writer, if there is one, and space that is freed when the disk is full
 
 `keys/<owner>/` has one owner, who holds its `writer.lock` while writing. A folder in it belongs to the segment it is
@@ -36,6 +37,7 @@ from quoth.storage import (
 BESIDE = "keys"
 LOCK = "writer.lock"
 ORIGINS = "origins.json"
+SYNC = "sync.json"
 UNFINISHED = (".part", ".tmp")
 
 FORMAT = 2

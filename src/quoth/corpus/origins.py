@@ -38,6 +38,10 @@ class Origins:
         if self._file.exists():
             self._folders = _read(self._file)
 
+    def of(self, folder: Path) -> Digests:
+        """The documents that were read from a folder, as they were then."""
+        return self._folders.get(self._place(folder), {})
+
     def know(self, folder: Path) -> bool:
         """Whether anything was read from a folder before."""
         return self._place(folder) in self._folders
@@ -77,12 +81,22 @@ class Origins:
             atomic_write_json(self._file, self._folders)
 
     def _place(self, folder: Path) -> str:
-        return Path(os.path.relpath(folder.resolve(), self._corpus.path.resolve().parent)).as_posix()
+        return place_of(folder, self._corpus)
 
     def _has(self, document_id: str, digest: str) -> bool:
-        with suppress(UnknownDocumentError):
-            return digest_of(self._corpus.document(document_id)) == digest
-        return False
+        return digest_in(self._corpus, document_id) == digest
+
+
+def place_of(folder: Path, corpus: Corpus) -> str:
+    """A folder's path relative to the corpus, as it is recorded."""
+    return Path(os.path.relpath(folder.resolve(), corpus.path.resolve().parent)).as_posix()
+
+
+def digest_in(corpus: Corpus, document_id: str) -> str:
+    """The digest of a document as the corpus has it; empty if it has none of that id."""
+    with suppress(UnknownDocumentError):
+        return digest_of(corpus.document(document_id))
+    return ""
 
 
 def is_file_of(folder: Path, document: Document, format: str | None) -> bool:

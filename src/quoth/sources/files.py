@@ -53,8 +53,8 @@ def sources_of(path: str | Path, format: str | None) -> list[Source]:
         return _remote_sources(str(path), format)
     path = Path(path)
     if path.is_dir():
-        named = [(file, file.relative_to(path).as_posix()) for file in _files(path)]
-        if found := _readable(named, format, path):
+        named = files_below(path)
+        if found := readable(named, format, path):
             return found
         there = f" (there are {kinds})" if (kinds := _kinds(name for _, name in named)) else ""
         raise InputError(
@@ -81,8 +81,9 @@ def format_of(file: Path) -> str | None:
     return _FORMATS_BY_SUFFIX.get(bare(file).suffix.lower())
 
 
-def _files(folder: Path) -> list[Path]:
-    """The files below a folder, without hidden ones and corpora. Raises InputError if a folder cannot be read."""
+def files_below(folder: Path) -> list[tuple[Path, str]]:
+    """The files below a folder, and their names relative to it, without hidden ones and corpora. Raises InputError if a
+    folder cannot be read."""
 
     def refuse(error: OSError) -> None:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}); change its permissions, or move it")
@@ -94,7 +95,7 @@ def _files(folder: Path) -> list[Path]:
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         files += [Path(where, name) for name in names if not name.startswith(".")]
-    return sorted(file for file in files if file.is_file())
+    return [(file, file.relative_to(folder).as_posix()) for file in sorted(files) if file.is_file()]
 
 
 def _remote_sources(url: str, format: str | None) -> list[Source]:
@@ -111,12 +112,12 @@ def _remote_sources(url: str, format: str | None) -> list[Source]:
     relative = [(file, file.removeprefix(base).lstrip("/")) for file in files]
     hidden = re.compile(r"(^|/)\.")
     named = [(system.unstrip_protocol(file), name) for file, name in relative if not hidden.search(name)]
-    if not (found := _readable(named, format, url)):
+    if not (found := readable(named, format, url)):
         raise InputError(f"{url}: no file there ends in {_SUFFIXES}; {_REMEDY}")
     return found
 
 
-def _readable(named: Iterable[tuple[str | Path, str]], format: str | None, path: str | Path) -> list[Source]:
+def readable(named: Iterable[tuple[str | Path, str]], format: str | None, path: str | Path) -> list[Source]:
     """The files that have a format; warns of the others, unless there are only such."""
     known = [(format or format_of(Path(name)), file, name) for file, name in named]
     found: list[Source] = [(kind, file, name) for kind, file, name in known if kind is not None]

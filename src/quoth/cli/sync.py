@@ -1,0 +1,117 @@
+"""The command that keeps a corpus in step with a folder: sync.
+
+Knows what to report. Does not know how a change is found.
+"""
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quoth.cli.models import open_corpus
+from quoth.cli.options import Json
+from quoth.cli.output import counting, note, plural, print_json, results, visible
+from quoth.errors import InputError
+from quoth.storage import COMMITTED, no_empty_folder
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.corpus.sync import Synced
+
+app = typer.Typer()
+SHOWN = 20
+
+
+@app.command(rich_help_panel="Make and change a corpus")
+def sync(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of your documents.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The corpus; it is made if it is not there.")],
+    vectors: Annotated[
+        bool, typer.Option("--vectors", help="Also make the vectors that passages lack, to find by meaning too.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    watch: Annotated[
+        float | None,
+        typer.Option("--watch", metavar="SECONDS", min=0.1, help="Look again every so many seconds, until Ctrl-C."),
+    ] = None,
+    delete_all: Annotated[
+        bool, typer.Option("--delete-all", help="Delete the documents even if the folder has no file left.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Keep a corpus in step with a folder.
+
+    New and changed files are read, and what is gone is deleted; unchanged documents keep their vectors. A file that
+    cannot be read stops nothing: it is named, and the corpus keeps what it had of it. Documents from elsewhere stay.
+    Files that FOLDER/.quothignore names, in the patterns of .gitignore, count as not there. A stopped run goes on.
+
+    \b
+    Example:
+      quoth sync reports/ reports.quoth
+      quoth sync reports/ reports.quoth --dry-run
+      quoth sync reports/ reports.quoth --vectors --watch 10
+    """
+    if dry_run and watch is not None:
+        raise InputError("--dry-run looks once; leave --watch out")
+    with no_empty_folder(directory):
+        corpus, is_new = _opened(directory, folder)
+        try:
+            _once(corpus, folder, vectors, dry_run, delete_all, as_json)
+        finally:
+            if is_new and not corpus.num_documents:
+                shutil.rmtree(directory)
+    while watch is not None:
+        time.sleep(watch)
+        _once(corpus, folder, vectors, dry_run, delete_all, as_json, quiet=True)
+
+
+def _opened(directory: Path, folder: Path) -> "tuple[Corpus, bool]":
+    """The corpus, and whether it was made now."""
+    from quoth.corpus.corpus import Corpus
+
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; give one that exists")
+    if (directory / COMMITTED).exists() or directory.is_file():
+        return open_corpus(directory), False
+    return Corpus.create(directory), True
+
+
+def _once(
+    corpus: "Corpus", folder: Path, vectors: bool, dry_run: bool, delete_all: bool, as_json: bool, quiet: bool = False
+) -> None:
+    from quoth.corpus.sync import sync as bring
+
+    with counting("syncing", "files") as progress:
+        done = bring(corpus, folder, dry_run=dry_run, delete_all=delete_all, progress=progress)
+    if quiet and not done:
+        return
+    if as_json:
+        print_json(vars(done))
+    else:
+        _show(done, corpus, dry_run)
+    if vectors and not dry_run and corpus.num_passages:
+        from quoth.cli.embed import embed_passages
+
+        embed_passages(corpus)
+
+
+def _show(done: "Synced", corpus: "Corpus", dry_run: bool) -> None:
+    console = results()
+    parts = {"new": done.new, "changed": done.changed, "deleted": done.deleted}
+    named = [(sign, name) for sign, names in zip("+~-", parts.values(), strict=True) for name in names]
+    for sign, name in named[:SHOWN]:
+        console.print(f"{sign} {visible(name)}", soft_wrap=True)
+    if len(named) > SHOWN:
+        console.print(f"… and {len(named) - SHOWN:,} more")
+    for name, reason in done.unreadable.items():
+        note(f"{name}: left as it was: {reason}")
+    counts = ", ".join(f"{len(names):,} {kind}" for kind, names in parts.items())
+    lost = f", {len(done.unreadable):,} unreadable" if done.unreadable else ""
+    state = (
+        "nothing is written"
+        if dry_run
+        else f"{plural(corpus.num_documents, 'document')}, {plural(corpus.num_passages, 'passage')}"
+    )
+    console.print(f"{visible(str(corpus.path))}: {counts}, {done.unchanged:,} unchanged{lost}; {state}", soft_wrap=True)

@@ -1,0 +1,225 @@
+"""A corpus in step with a folder: what is new, changed or gone there becomes so in the corpus.
+
+A file is looked at again if its size or time is another, and read again if its bytes are. The record, `sync.json`, says
+which documents came from which file; only these are replaced or deleted, and only as they were read. It is written
+after each commit: after a kill between both, files are read again, and what is unchanged is left alone. Does not know
+formats, or who reports.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pathspec import GitIgnoreSpec
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_each
+from quoth.corpus.manifest import SYNC
+from quoth.corpus.origins import Digests, Origins, digest_in, digest_of, place_of
+from quoth.errors import CorruptionError, InputError
+from quoth.records import Document
+from quoth.sources.files import FILES, Source, check_parsers, files_below, format_of, readable
+from quoth.sources.worker import Worker
+from quoth.storage import atomic_write_json, read_json
+
+IGNORE = ".quothignore"
+STEP_FILES, STEP_CHARACTERS = 500, 1 << 25
+"""After how much a step is committed: a kill loses no more than that."""
+UNSURE = 2_000_000_000
+"""Nanoseconds for which a file's time does not tell whether it was written again."""
+
+Facts = dict[str, Any]
+"""Of a file that was read: `size`, `time` (ns), `digest` of its bytes, and the digests of its `documents` by id."""
+
+
+@dataclass
+class Synced:
+    """Names of files, relative to the folder: those whose documents are new, changed or deleted, those that cannot be
+    read, with the reason, and how many are as they were."""
+
+    new: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    unchanged: int = 0
+
+    def __bool__(self) -> bool:
+        """Whether the corpus changed."""
+        return bool(self.new or self.changed or self.deleted)
+
+
+def sync(
+    corpus: Corpus,
+    folder: Path,
+    *,
+    dry_run: bool = False,
+    delete_all: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Synced:
+    """Bring a corpus in step with a folder; with `dry_run`, only say what would be done.
+
+    A file that cannot be read, or has a broken record, keeps the documents that it had. Files that `.quothignore` names
+    (gitignore's patterns) count as not there. `progress` gets the number of files looked at, and of all.
+
+    Raises InputError if the folder is not there or has no file that can be read, unless `delete_all` says that all may
+    be deleted; CorruptionError if the record is damaged; and as `Corpus.replace` does.
+    """
+    return _Sync(corpus, folder, dry_run).run(delete_all, progress)
+
+
+class _Sync:
+    def __init__(self, corpus: Corpus, folder: Path, dry_run: bool) -> None:
+        corpus.catch_up()
+        self._corpus, self._folder, self._dry_run = corpus, folder, dry_run
+        self._origins, self._file = Origins(corpus), corpus.path / SYNC
+        self._record = _read(self._file)
+        self._files: dict[str, Facts] = self._record.setdefault(place_of(folder, corpus), {})
+        self._owner = {each: name for name, facts in self._files.items() for each in facts["documents"]}
+        self._done = Synced()
+
+    def run(self, delete_all: bool, progress: Callable[[int, int], None]) -> Synced:
+        sources = self._sources()
+        there = {name for _, _, name in sources}
+        gone = [name for name in self._files if name not in there]
+        # What `quoth index` read from here before there was this record.
+        indexed = [each for each in self._origins.gone([self._folder])[self._folder] if each not in self._owner]
+        if not sources and not ((gone or indexed) and delete_all):
+            held = f"; the corpus has {len(gone) + len(indexed):,} from it, which --delete-all deletes"
+            raise InputError(f"{self._folder}: no file in it can be read{held if gone or indexed else ''}")
+        self._replace(self._altered(sources, progress))
+        self._delete(gone, indexed)
+        return self._done
+
+    def _sources(self) -> list[Source]:
+        if not self._folder.is_dir():
+            raise InputError(f"{self._folder}: no such folder; give one that exists")
+        named = files_below(self._folder)
+        if (rules := self._folder / IGNORE).is_file():
+            ignored = GitIgnoreSpec.from_lines(rules.read_text(encoding="utf-8", errors="replace").splitlines())
+            named = [(file, name) for file, name in named if not ignored.match_file(name)]
+        sources = readable(named, None, self._folder)
+        check_parsers(format for format, _, _ in sources)
+        return sources
+
+    def _altered(
+        self, sources: Sequence[Source], progress: Callable[[int, int], None]
+    ) -> Iterator[tuple[Source, Facts]]:
+        """The files whose bytes are not those that were read, and their facts, without documents."""
+        for number, source in enumerate(sources, 1):
+            _, file, name = source
+            known = self._files.get(name)
+            try:
+                facts = _facts(Path(file), known)
+            except OSError as error:
+                self._done.unreadable[name] = f"cannot be read ({error.strerror})"
+            else:
+                if known and known["digest"] == facts["digest"]:
+                    self._done.unchanged += 1
+                    known |= facts
+                else:
+                    yield source, facts
+            progress(number, len(sources))
+
+    def _replace(self, altered: Iterable[tuple[Source, Facts]]) -> None:
+        """Replace the documents of these files, in steps of one commit each."""
+        step: dict[str, Facts] = {}
+        documents = list[Document]()
+        characters = 0
+        with Worker() as worker:
+            for source, facts in altered:
+                name = source[2]
+                try:
+                    own = self._documents(source, worker)
+                except InputError as error:
+                    reason = str(error).removeprefix(f"{source[1]}:").strip()
+                    self._done.unreadable[name] = reason.removesuffix("; fix it or leave it out (--skip-bad)")
+                    continue
+                facts["documents"] = {each.id: digest_of(each) for each in own}
+                self._count(name, facts["documents"])
+                self._owner |= dict.fromkeys(facts["documents"], name)
+                step[name] = facts
+                documents += own
+                characters += sum(len(each.text) for each in own)
+                if len(step) == STEP_FILES or characters >= STEP_CHARACTERS:
+                    self._commit(step, documents)
+                    step, documents, characters = {}, [], 0
+        self._commit(step, documents)
+
+    def _documents(self, source: Source, worker: Worker) -> list[Document]:
+        """All documents of a file. Raises InputError if one cannot be read, or is another's."""
+        bad, name = list[InputError](), source[2]
+        documents = list(read_each([source], worker, bad.append))
+        for error in bad:
+            raise error
+        if len({each.id for each in documents}) < len(documents):
+            raise InputError("an id occurs twice; give each document its own")
+        indexed = self._origins.of(self._folder)
+        for each in documents:
+            owner = self._owner.get(each.id)
+            if owner not in (None, name) and (self._folder / owner).exists():
+                raise InputError(f"{owner} has a document {each.id!r} too; give each document its own id")
+            elsewhere = owner is None and each.id not in indexed
+            if elsewhere and digest_in(self._corpus, each.id) not in ("", digest_of(each)):
+                raise InputError(f"the corpus has another document {each.id!r}, not from here; rename the file")
+        return documents
+
+    def _count(self, name: str, documents: Digests) -> None:
+        if name not in self._files and all(digest_in(self._corpus, each) == own for each, own in documents.items()):
+            self._done.unchanged += 1  # it was indexed before there was this record
+        else:
+            is_known = name in self._files or name in self._origins.of(self._folder)
+            (self._done.changed if is_known else self._done.new).append(name)
+
+    def _commit(self, step: Mapping[str, Facts], documents: Sequence[Document]) -> None:
+        if step and not self._dry_run:
+            self._corpus.replace(documents, delete=[each for name in step for each in self._left(name)])
+            self._files |= step
+            self._save()
+
+    def _left(self, name: str) -> Iterator[str]:
+        """The documents that a file had, if the corpus has them as they were read."""
+        documents: Digests = self._files[name]["documents"] if name in self._files else {}
+        return (each for each, digest in documents.items() if digest_in(self._corpus, each) == digest)
+
+    def _delete(self, gone: Sequence[str], indexed: Sequence[str]) -> None:
+        self._done.deleted += [*gone, *indexed]
+        if self._dry_run:
+            return
+        ids = [each for name in gone for each in self._left(name) if self._owner[each] == name]
+        if ids or indexed:
+            self._corpus.delete([*ids, *indexed])
+        for name in gone:
+            del self._files[name]
+        self._save()
+
+    def _save(self) -> None:
+        whole = {name: facts["documents"] for name, facts in self._files.items() if format_of(Path(name)) in FILES}
+        atomic_write_json(self._file, self._record)
+        self._origins.save({self._folder: {name: own[name] for name, own in whole.items() if name in own}})
+
+
+def _facts(file: Path, known: Facts | None) -> Facts:
+    """A file's size, time and digest; the digest is the known one if size and time are."""
+    status = file.stat()
+    # A file that has just been written may be written again without another time.
+    settled = time.time_ns() - status.st_mtime_ns > UNSURE
+    facts = {"size": status.st_size, "time": status.st_mtime_ns if settled else 0}
+    if settled and known and facts.items() <= known.items():
+        return facts | {"digest": known["digest"]}
+    with file.open("rb") as stream:
+        return facts | {"digest": hashlib.file_digest(stream, partial(hashlib.blake2b, digest_size=16)).hexdigest()}
+
+
+def _read(file: Path) -> dict[str, dict[str, Facts]]:
+    if not file.exists():
+        return {}
+    with suppress(CorruptionError):
+        record = read_json(file)
+        if isinstance(record, dict) and all(isinstance(files, dict) for files in record.values()):
+            return record
+    raise CorruptionError(f"{file}: damaged; delete this file, and `quoth sync` reads the folder again")

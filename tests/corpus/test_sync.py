@@ -1,0 +1,228 @@
+"""A corpus in step with a folder, whatever happens there."""
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quoth.corpus.sync as module
+from quoth import Corpus, Document, read_documents
+from quoth.corpus.sync import Synced, sync
+from quoth.errors import CorruptionError, InputError
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "notes" / "deep").mkdir(parents=True)
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    return Corpus.create(tmp_path / "c.quoth")
+
+
+BINARY = "\0\udcff\0\udcff"
+
+
+def write(file: Path, text: str) -> None:
+    """A file that was written long ago, at another time than before."""
+    before = file.stat().st_mtime if file.exists() else time.time() - 1_000_000
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    os.utime(file, (before + 10, before + 10))
+
+
+def documents(corpus: Corpus) -> dict[str, str]:
+    return {each.id: each.text for each in Corpus.open(corpus.path).documents()}
+
+
+def rows(*records: dict[str, str]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_corpus_has_what_the_folder_has(corpus: Corpus, folder: Path, seed: int) -> None:
+    """Against a dictionary of what every file would give, through random changes, each sync in steps of two files."""
+    corpus.add([Document("elsewhere", "", "Not of this folder.")])
+    rng, expected = random.Random(seed), {"elsewhere": "Not of this folder."}
+    held: dict[str, dict[str, str]] = {}
+    names = ["a.txt", "b.md", "deep/c.txt", "d.jsonl", "e.jsonl", "drafts.txt"]
+    for turn in range(9):
+        changed = rng.sample(names, 3)
+        for name in changed:
+            file, text = folder / name, f"turn {turn} of {name}"
+            match rng.choice(["write", "write", "remove", "break", "rewrite"]):
+                case "remove":
+                    file.unlink(missing_ok=True)
+                case "break":
+                    write(file, BINARY if not name.endswith("jsonl") else rows({"id": f"{name}-x", "text": "x"}) + "{")
+                case "rewrite" if file.exists():
+                    write(file, file.read_text(errors="surrogateescape"))
+                case _:
+                    count = rng.randrange(1, 4)
+                    lines = [{"id": f"{name}-{n}", "text": f"{text} {rng.randrange(2)}"} for n in range(count)]
+                    write(file, rows(*lines) if name.endswith("jsonl") else text)
+        write(folder / ".quothignore", "drafts*\n" if rng.random() < 0.5 else "")
+        for name in names:
+            ignored = name == "drafts.txt" and (folder / ".quothignore").read_text()
+            if not (folder / name).exists() or ignored:
+                held.pop(name, None)
+                continue
+            try:
+                read = list(read_documents(folder / name))
+            except InputError:
+                continue
+            held[name] = {name if len(read) == 1 and not name.endswith("jsonl") else d.id: d.text for d in read}
+        if any((folder / name).exists() for name in names[:5]):
+            done = sync(corpus, folder)
+        else:
+            continue
+        expected = {"elsewhere": "Not of this folder."} | {k: v for each in held.values() for k, v in each.items()}
+        assert documents(corpus) == expected
+        assert not sync(corpus, folder)
+        assert {*done.new, *done.changed} <= set(changed) | {"drafts.txt"} or turn == 0 or done.new
+
+
+def test_what_was_done_is_said(corpus: Corpus, folder: Path) -> None:
+    for name in ("a.txt", "b.txt", "c.txt", "deep/d.txt"):
+        write(folder / name, f"The text of {name}.")
+    assert sync(corpus, folder) == Synced(new=["a.txt", "b.txt", "c.txt", "deep/d.txt"])
+    write(folder / "a.txt", "Another text.")
+    write(folder / "b.txt", BINARY)
+    (folder / "c.txt").rename(folder / "e.txt")
+    planned = sync(corpus, folder, dry_run=True)
+    assert sync(corpus, folder) == planned
+    assert (planned.new, planned.changed, planned.deleted, planned.unchanged) == (["e.txt"], ["a.txt"], ["c.txt"], 1)
+    assert list(planned.unreadable) == ["b.txt"]
+    assert "binary" in planned.unreadable["b.txt"]
+    assert set(documents(corpus)) == {"a.txt", "b.txt", "e.txt", "deep/d.txt"}
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are read."""
+    names = list[str]()
+
+    def noting(sources: list[Any], *rest: Any) -> Iterator[Document]:
+        names.extend(name for _, _, name in sources)
+        return original(sources, *rest)
+
+    original = module.read_each
+    monkeypatch.setattr(module, "read_each", noting)
+    return names
+
+
+def test_only_files_with_other_bytes_are_read(corpus: Corpus, folder: Path, read: list[str]) -> None:
+    for name in ("a.txt", "b.txt"):
+        write(folder / name, "One text.")
+    sync(corpus, folder)
+    write(folder / "a.txt", "One text.")  # another time, the same bytes
+    read.clear()
+    sync(corpus, folder)
+    assert read == []
+    now = time.time()
+    for text in ("Two text.", "Six text."):  # twice within one tick, of the same size
+        (folder / "b.txt").write_text(text)
+        os.utime(folder / "b.txt", (now, now))
+        sync(corpus, folder)
+    assert documents(corpus)["b.txt"] == "Six text."
+
+
+def test_after_a_kill_the_next_run_goes_on(
+    corpus: Corpus, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{n}.txt" for n in range(6)]
+    for name in names:
+        write(folder / name, f"The text of {name}.")
+    monkeypatch.setattr(module, "STEP_FILES", 2)
+    save, saved = module._Sync._save, list[int]()
+
+    def stopped(self: Any) -> None:
+        saved.append(1)
+        if len(saved) == 2:  # after the second commit, before its record
+            raise KeyboardInterrupt
+        save(self)
+
+    monkeypatch.setattr(module._Sync, "_save", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        sync(corpus, folder)
+    assert sorted(documents(corpus)) == names[:4]
+    (folder / "3.txt").unlink()
+    monkeypatch.setattr(module._Sync, "_save", save)
+    read.clear()
+    sync(corpus, folder)
+    assert read == ["2.txt", "4.txt", "5.txt"]
+    assert set(documents(corpus)) >= {"0.txt", "1.txt", "2.txt", "4.txt", "5.txt"}
+
+
+def test_documents_of_others_are_left_alone(corpus: Corpus, folder: Path) -> None:
+    corpus.add([Document("a.txt", "", "From elsewhere."), Document("gone", "", "Too.")])
+    write(folder / "a.txt", "From here.")
+    write(folder / "one.jsonl", rows({"id": "x", "text": "One."}, {"id": "y", "text": "Two."}))
+    write(folder / "two.jsonl", rows({"id": "x", "text": "Another."}))
+    done = sync(corpus, folder)
+    assert done.new == ["one.jsonl"]
+    assert "not from here; rename the file" in done.unreadable["a.txt"]
+    assert "one.jsonl has a document 'x' too" in done.unreadable["two.jsonl"]
+    corpus.replace([Document("y", "", "Changed by hand.")])
+    (folder / "one.jsonl").unlink()
+    assert sync(corpus, folder).new == ["two.jsonl"]
+    assert documents(corpus) == {
+        "a.txt": "From elsewhere.",
+        "gone": "Too.",
+        "x": "Another.",
+        "y": "Changed by hand.",
+    }
+
+
+def test_what_was_indexed_before_is_taken_over(run: Run, folder: Path, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        write(folder / f"{name}.txt", f"The text of {name}.")
+    assert run("index", folder, "-o", tmp_path / "i.quoth")[0] == 0
+    (folder / "b.txt").unlink()
+    write(folder / "c.txt", "Another text.")
+    code, out, _ = run("sync", folder, tmp_path / "i.quoth")
+    assert code == 0
+    assert out.splitlines()[:2] == ["~ c.txt", "- b.txt"]
+    assert "0 new, 1 changed, 1 deleted, 1 unchanged; 2 documents, 2 passages" in out
+
+
+def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / "new" / "s.quoth"
+    assert run("sync", tmp_path / "none", place)[0] == 2
+    code, _, error = run("sync", folder, place)
+    assert (code, place.parent.exists()) == (2, False)
+    assert "no file in it can be read" in error
+    write(folder / "a.txt", "The meeting is on Friday.")
+    write(folder / "b.jsonl", "{")
+    assert "1 new" in run("sync", folder, place, "--dry-run")[1]
+    assert not place.exists()
+    code, out, error = run("sync", folder, place)
+    assert (code, out.splitlines()[0]) == (0, "+ a.txt")
+    assert "b.jsonl: left as it was" in error
+    assert "not JSON" in error
+    (folder / "b.jsonl").unlink()
+    (folder / "a.txt").unlink()
+    code, _, error = run("sync", folder, place)
+    assert code == 2
+    assert "the corpus has 1 from it, which --delete-all deletes" in error
+    code, out, _ = run("sync", folder, place, "--delete-all", "--json")
+    assert json.loads(out)["deleted"] == ["a.txt"]
+    assert documents(Corpus.open(place)) == {}
+
+
+def test_a_damaged_record_is_named(corpus: Corpus, folder: Path) -> None:
+    write(folder / "a.txt", "One.")
+    sync(corpus, folder)
+    (corpus.path / "sync.json").write_text("[")
+    with pytest.raises(CorruptionError, match=r"sync\.json: damaged; delete this file"):
+        sync(corpus, folder)
+    (corpus.path / "sync.json").unlink()
+    assert sync(corpus, folder).unchanged == 1
