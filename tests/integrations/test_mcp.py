@@ -170,7 +170,7 @@ def test_a_quote_is_verified(call: Callable[..., Any]) -> None:
         (
             "ask",
             {"question": "Who?", "topk": 3},
-            "no argument 'topk'; use question, top_k, corpus; did you mean top_k?",
+            "no argument 'topk'; use question, top_k, corpus, where; did you mean top_k?",
         ),
         ("nothing", {"text": "x"}, "nothing"),
     ],
@@ -218,6 +218,8 @@ def test_several_corpora_are_searched_together_or_one_by_its_name(several: Any) 
     found = call("search", query="opera acts")["passages"]
     assert {(each["corpus"], each["document_id"]) for each in found} == {("c", "carmen"), ("d", "a/b c")}
     assert [each["corpus"] for each in call("search", query="opera acts", corpus="c")["passages"]] == ["c"]
+    assert [each["corpus"] for each in call("search", query="opera acts", where="id like 'a/%'")["passages"]] == ["d"]
+    assert "no document has a field 'year'" in call("ask", question="x", where="year = 2024")
     for acts, corpus in (("four", "c"), ("five", "d")):
         verdict = call("verify_quote", text=f"opera in {acts} acts")
         assert (verdict["occurs"], verdict["nearest"]) == (True, [])

@@ -114,7 +114,7 @@ class Backend:
     def asks(self) -> Any:
         return quoth.Reader.ask
 
-    def view(self, corpus: str | None = None, snapshot: int | None = None) -> Scripted:
+    def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> Scripted:
         if corpus not in (None, "cities"):
             raise CorpusNotFoundError(f"no corpus {corpus!r} is served")
         return Scripted([quoth.Corpus.open(self._corpus.path, snapshot)], self.patience)

@@ -146,6 +146,28 @@ def test_a_new_snapshot_is_served_and_the_last_one_can_be_asked(corpus: quoth.Co
     assert client.get("/v1/corpus").json()["corpora"][0]["snapshots"] == [1, 2]
 
 
+def test_a_condition_on_documents(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    library = client.app.state.service.backend
+    corpus.add(quoth.Document(f"y{year}", "", f"Lyon in {year}.", {"year": year}) for year in (2023, 2024))
+    assert library.refresh()
+
+    def found(where: str) -> list[str]:
+        reply = client.post("/v1/search", json={"query": "Lyon", "mode": "bm25", "where": where}).json()
+        return [each["document_id"] for each in reply["passages"]]
+
+    assert found("year >= 2024") == ["y2024"]
+    assert library.view(where="year >= 2024") is library.view(where="year >= 2024")
+    corpus.add([quoth.Document("y2025", "", "Lyon in 2025.", {"year": 2025})])
+    assert library.refresh()
+    assert set(found("year >= 2024")) == {"y2024", "y2025"}
+    reply = client.post("/v1/ask", json={"question": "What is in 2023?", "where": "year = 2023"}).json()
+    assert {place["document_id"] for one in reply["predictions"] for place in one["evidence"]} == {"y2023"}
+    wrong = client.post("/v1/search", json={"query": "Lyon", "where": "yaer > 2"})
+    assert wrong.status_code == 400
+    assert "no document has a field 'yaer'; did you mean year?" in wrong.json()["detail"]
+
+
 def test_a_slower_look_for_snapshots_does_not_go_back(
     models: Models, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,7 +35,7 @@ class Recorded:
     def asks(self) -> Any:
         return NPM.ask
 
-    def view(self, corpus: str | None = None, snapshot: int | None = None) -> Recorded:
+    def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> Recorded:
         if corpus not in (None, "atlas"):
             raise CorpusNotFoundError(f"no corpus {corpus!r}")
         return self

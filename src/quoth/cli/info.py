@@ -11,7 +11,7 @@ import typer
 from quoth.cli.models import open_corpus
 from quoth.cli.options import CorpusDir, Json
 from quoth.cli.output import plural, print_json, results, rounded_down, size
-from quoth.errors import advising
+from quoth.errors import advising, brief
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -44,6 +44,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
         "freed_by_compact": freed,
         "snapshot": corpus.snapshot,
         "splitter": corpus.splitter,
+        "fields": corpus.fields(),
         "bytes": total,
         "embedded": tables,
     }
@@ -64,9 +65,18 @@ def info(directory: CorpusDir, json: Json = False) -> None:
         "damaged": ", ".join(facts["damaged"]) or "nothing that opening checks",
         "freed_by_compact": f"about {size(freed)}",
         "bytes": size(total),
+        "fields": ", ".join(map(_field_in_words, facts["fields"].items())) or "none",
         "embedded": embedded or "nothing (fill and ask encode the passages they read)",
     }
     show_facts(results(), ((IN_WORDS.get(name, name), str(value)) for name, value in shown.items()))
+
+
+def _field_in_words(field: tuple[str, dict[str, Any]], most: int = 3) -> str:
+    """A field of the metadata, with its values if there are few."""
+    name, facts = field
+    shown = [f"{brief(value)} {count:,}" for value, count in facts["values"].items()][:most]
+    repeated = shown and max(facts["values"].values()) > 1
+    return f"{name} ({', '.join(shown) if repeated else plural(facts['documents'], 'document')})"
 
 
 def _segment(corpus: "Corpus", directory: Path, segment: "Segment") -> dict[str, Any]:

@@ -31,9 +31,17 @@ def open_corpus(path: Path) -> "Corpus":
     return Corpus.open(path)
 
 
-def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpus]":
-    """The corpora of a command, without repetitions. Raises CorpusNotFoundError."""
-    return [*map(open_corpus, dict.fromkeys([first, *(more or ())]))]
+def open_corpora(
+    first: Path, more: Iterable[Path] | None = None, where: str | None = None, as_of: str | None = None
+) -> "list[Corpus]":
+    """The corpora of a command, without repetitions, or the parts that --where and --as-of leave. Raises
+    CorpusNotFoundError, InputError."""
+    corpora = [*map(open_corpus, dict.fromkeys([first, *(more or ())]))]
+    if as_of is not None:
+        from quoth.corpus.where import dated
+
+        corpora = [each.where(dated(as_of)) for each in corpora]
+    return corpora if where is None else [each.where(where) for each in corpora]
 
 
 def ray_model(model: str, setup: Setup) -> "ModelName":

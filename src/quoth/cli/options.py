@@ -128,6 +128,18 @@ MoreCorpora = Annotated[
     list[Path] | None,
     repeated("--corpus", "DIR", "Search this corpus as well."),
 ]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Search only documents whose metadata meet this: \"date >= '2024-01-01' and source in ('minutes')\".",
+    ),
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", metavar="DATE", help="Search only documents with no later date, and those without one."),
+]
 Timings = Annotated[bool, typer.Option("--timings", help="Report how long each of the five steps took.")]
 
 

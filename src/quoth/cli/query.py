@@ -12,12 +12,14 @@ import typer
 from quoth.cli.models import DENSE, check_embedded, load, load_predictor, open_corpora, system
 from quoth.cli.options import (
     STANDARD_INPUT,
+    AsOf,
     CorpusDir,
     Json,
     Model,
     MoreCorpora,
     Setup,
     Timings,
+    Where,
     as_utf8,
     check_query,
     for_each_query,
@@ -98,6 +100,8 @@ def fill(
     ],
     corpus: MoreCorpora = None,
     *,
+    where: Where = None,
+    as_of: AsOf = None,
     filling: Given,
     cite: Cite = None,
     marginal: Marginal = False,
@@ -120,7 +124,7 @@ def fill(
 
     options = fill_arguments(context, model, filling)
     options |= _by_eq_1(model, marginal, null_document)
-    corpora = open_corpora(directory, corpus)
+    corpora = open_corpora(directory, corpus, where, as_of)
     check_query(text, check_blank)
     _check_vectors(corpora, model, filling)
     loaded = load_predictor(model, corpora, setup)
@@ -138,6 +142,8 @@ def ask(
     ],
     corpus: MoreCorpora = None,
     *,
+    where: Where = None,
+    as_of: AsOf = None,
     filling: Given,
     model: Model = "quoth-reader",
     template: Annotated[
@@ -168,13 +174,14 @@ def ask(
         "Who composed Carmen?"
       quoth embed wiki.quoth --keys passages
       quoth ask wiki.quoth "Who composed Carmen?" --mode hybrid
+      quoth ask minutes.quoth "Who is the chair?" --where "year = 2024"
     """
     from quoth.model.calls import check_questions
 
     options = fill_arguments(context, model, filling, asks=True) | given(template=template)
     options |= _by_eq_1(model, marginal, null_document)
     _check_template(template)
-    corpora = open_corpora(directory, corpus)
+    corpora = open_corpora(directory, corpus, where, as_of)
     check_query(question, lambda asked: check_questions([asked]))
     _check_vectors(corpora, model, filling)
     loaded = load_predictor(model, corpora, setup)
@@ -194,6 +201,8 @@ def classify(
     *,
     options: Given,
     corpus: MoreCorpora = None,
+    where: Where = None,
+    as_of: AsOf = None,
     model: Model = "quoth-mini",
     setup: Setup,
     timings: Timings = False,
@@ -213,7 +222,7 @@ def classify(
     words = label_words(labels)
     own = {name: options[name] for name in fields_of(ClassifyOptions)} | {"passages": num_passages(options)}
     _check_template(options["template"])
-    corpora = open_corpora(directory, corpus)
+    corpora = open_corpora(directory, corpus, where, as_of)
     check_query(text, lambda labelled: check_labels(labelled, words))
     if options["dense"]:
         check_embedded(corpora, model, "tokens")

@@ -20,10 +20,12 @@ from quoth.cli.models import (
 )
 from quoth.cli.options import (
     STANDARD_INPUT,
+    AsOf,
     CorpusDir,
     Json,
     MoreCorpora,
     Setup,
+    Where,
     as_utf8,
     check_query,
     for_each_query,
@@ -78,6 +80,8 @@ def search(
     weight: Weights = None,
     show_matches: ShowMatches = False,
     corpus: MoreCorpora = None,
+    where: Where = None,
+    as_of: AsOf = None,
     model: Models = None,
     setup: Setup,
     json: Json = False,
@@ -98,7 +102,7 @@ def search(
         "Where was Nikos Kazantzakis born?"
     """
     _check_mode(options["mode"], entity, weight, show_matches)
-    corpora = open_corpora(directory, corpus)
+    corpora = open_corpora(directory, corpus, where, as_of)
     check_query(query, lambda asked: _check_words(asked, entity or ()))
     find = _finder(corpora, options, model or [], setup, entity, _weights(weight))
 

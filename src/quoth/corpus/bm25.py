@@ -259,7 +259,9 @@ class LiveWords:
 
     def _num_live(self, occurrences: slice) -> int:
         passages_O = self.words.passages_O[occurrences]
-        return len(passages_O) - int(_look_up(self._deleted_X, passages_O)[0].sum()) if len(passages_O) else 0
+        if len(self._deleted_X) * _LOOKUP_COST >= len(passages_O):
+            return int(np.count_nonzero(self._live_P.take(passages_O)))
+        return len(passages_O) - int(_look_up(self._deleted_X, passages_O)[0].sum())
 
     def best(self, question: _WeightedQuery, k: int, floor: float) -> tuple[Rows, Doubles]:
         """Every live passage that may be among the k best, if those score `floor` or more: rows and scores.
@@ -285,8 +287,8 @@ class LiveWords:
                 there_C, at_C = _look_up(candidates_C, passages_O)
                 passages_O, counts_O = passages_O[at_C[there_C]], counts_O[at_C[there_C]]
             elif len(self._deleted_X):
-                live_O = self._live_P[passages_O]
-                passages_O, counts_O = passages_O[live_O], counts_O[live_O]
+                live_L = np.flatnonzero(self._live_P.take(passages_O))
+                passages_O, counts_O = passages_O.take(live_L), counts_O.take(live_L)
             scores_P[passages_O] += term.scores(counts_O, words.lengths_2P[term.field, passages_O])
             # Scores only grow: the k-th best of some of them is a floor for the k-th best of all at the end.
             floor = max(floor, _kth_best(scores_P[passages_O], k))

@@ -21,7 +21,8 @@ from quoth.corpus.manifest import (
     write_manifest,
 )
 from quoth.corpus.repair import Repairs, repair, verify
-from quoth.corpus.snapshot import CorpusView, Snapshot, open_snapshot
+from quoth.corpus.snapshot import Snapshot, open_snapshot
+from quoth.corpus.view import CorpusView
 from quoth.corpus.writer import RESERVE, Writer, release, split_documents, sweep
 from quoth.errors import CorpusNotFoundError, CorruptionError, DamageWarning, InputError, advising, remedy_of
 from quoth.records import Document
@@ -48,8 +49,15 @@ class Corpus(CorpusView):
         super().__init__(path, snapshot)
         self._pinned = pinned
 
-    def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str, int, bool, str]]:
-        return _reopened, (str(self.path.absolute()), self.snapshot, self._pinned, self._snapshot.manifest.digest)
+    def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str, int, bool, str, str]]:
+        shown = self._snapshot
+        return _reopened, (
+            str(self.path.absolute()),
+            self.snapshot,
+            self._pinned,
+            shown.manifest.digest,
+            shown.condition,
+        )
 
     @classmethod
     def create(cls, path: str | Path, splitter: str = DEFAULT_SPLITTER) -> "Corpus":
@@ -164,7 +172,7 @@ class Corpus(CorpusView):
                 opened = open_snapshot(self.path, None, self.segments)
                 if opened.damaged != self.damaged:
                     _tell(opened)
-                self._snapshot = opened
+                self._snapshot = opened.where(condition) if (condition := self._snapshot.condition) else opened
 
     def is_current(self) -> bool:
         """Whether this is what the folder has now: the latest snapshot of this corpus, with the same files damaged.
@@ -320,8 +328,9 @@ class Corpus(CorpusView):
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
-        if self._pinned:
-            raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without a snapshot")
+        if self._pinned or self._snapshot.condition:
+            what = f"the part where {self._snapshot.condition}" if self._snapshot.condition else "a snapshot"
+            raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without {what}")
         with WriterLock(self.path / LOCK, RESERVE) as lock, advising(self.path):
             self.refresh()
             keep_copy(self.path, self._snapshot.manifest)
@@ -348,6 +357,7 @@ def _tell(snapshot: Snapshot) -> None:
 
 
 _BEGUN = {"segments", LOCK, "manifest-0.json", "committed.json"}
+_REPLACED = "{}: another corpus has taken its place; open it again"
 
 
 def _is_vacant(path: Path) -> bool:
@@ -357,10 +367,7 @@ def _is_vacant(path: Path) -> bool:
     return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
 
 
-_REPLACED = "{}: another corpus has taken its place; open it again"
-
-
-def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "") -> Corpus:
+def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "", condition: str = "") -> Corpus:
     """A pickled corpus: the snapshot that it read; or, if that was released and it is not for reading one snapshot
     only, the latest. Raises CorpusNotFoundError, also if the folder has another corpus by now, CorruptionError."""
     try:
@@ -374,7 +381,7 @@ def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "") -> Corpu
     if corpus.snapshot < snapshot or (corpus.snapshot == snapshot and not same):
         raise CorpusNotFoundError(_REPLACED.format(path))
     corpus._pinned = pinned
-    return corpus
+    return corpus.where(condition) if condition else corpus
 
 
 CorpusOrPath = Corpus | str | Path

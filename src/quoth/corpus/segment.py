@@ -117,7 +117,7 @@ class Segment:
             first, last = self._documents_D13[document, :2].tolist()
             found = passage_check(row.tobytes(), self._blob[first:last], self._blob[first_byte:last_byte])
             self._compare(self.num_documents + index, found, f"passage {index}")
-        document_id, title, metadata = self._record(document)
+        document_id, title, metadata = self.record(document)
         text = self._text(first_byte, last_byte)
         places = self._part(self.num_documents + index)
         return Passage(self.first_row + index, document_id, title, text, start, end, metadata, places)
@@ -155,7 +155,7 @@ class Segment:
         end = int(self._documents_D13[index + 1, 0])
         if self._checks_DP is not None:
             self._compare(index, crc32(self._blob[begin:end]), f"document {index}")
-        document_id, title, metadata = self._record(index)
+        document_id, title, metadata = self.record(index)
         text = self._text(middle, end)
         return Document(document_id, title, text, metadata, self._part(index))
 
@@ -207,9 +207,10 @@ class Segment:
 
     def id(self, document: int) -> str:
         """The id of a document."""
-        return self._record(document)[0]
+        return self.record(document)[0]
 
-    def _record(self, document: int) -> tuple[str, str, dict[str, Any]]:
+    def record(self, document: int) -> tuple[str, str, dict[str, Any]]:
+        """A document's id, title and metadata."""
         first, last = self._documents_D13[document, :2].tolist()
         try:
             document_id, title, metadata = from_top(partial(json.loads, self._blob[first:last]))

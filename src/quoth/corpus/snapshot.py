@@ -8,16 +8,18 @@ Shape suffixes that differ from the project's: D documents that were ever given 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.bm25 import LiveWords, Query, count, search
+from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import Manifest, manifest_path, read_manifest
 from quoth.corpus.segment import Damaged, Segment, Split, open_segment
+from quoth.corpus.where import names_in, parse
 from quoth.errors import (
     CorruptionError,
     DuplicateDocumentError,
@@ -28,7 +30,7 @@ from quoth.errors import (
     brief,
     remedy_of,
 )
-from quoth.records import Document, Passage
+from quoth.records import Passage
 from quoth.storage import Lease, check_file
 
 
@@ -47,6 +49,7 @@ class Snapshot:
         opened = {segment.entry: segment for segment in known}
         self.path = path
         self.manifest = manifest
+        self.condition = ""
         segments: list[Segment] = []
         damaged: list[Damaged] = []
         for entry in manifest.segments:
@@ -88,7 +91,26 @@ class Snapshot:
     @cached_property
     def num_passages(self) -> int:
         """Number of passages that can be read."""
-        return len(self.live_rows()) if self.damaged or self.manifest.bypassed else self.manifest.num_passages
+        is_counted = not (self.damaged or self.manifest.bypassed or self.condition)
+        return self.manifest.num_passages if is_counted else len(self.live_rows())
+
+    def where(self, condition: str) -> "Snapshot":
+        """The same as if documents that do not meet a condition were deleted. Raises InputError."""
+        read, known, others = parse(condition), set[str](), list[Deletion]()
+        for segment in self.segments:
+            for number in self.live_documents(segment):
+                document_id, title, metadata = segment.record(number)
+                record = {"id": document_id, "title": title, **metadata}
+                known.update(names_in(record))
+                if not read.holds(record):
+                    others.append(deletion(segment, number))
+        read.check(known)
+        kept = copy(self)
+        for name in ("num_documents", "num_passages", "live_words"):
+            kept.__dict__.pop(name, None)
+        kept.deletions = self.deletions.plus(others)
+        kept.condition = f"({self.condition}) and ({condition})" if self.condition else condition
+        return kept
 
     def is_altered(self) -> bool:
         """Whether files that are open have other sizes by now, or a damaged segment is there again."""
@@ -206,177 +228,3 @@ def open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = ())
         except CorruptionError:
             if read_manifest(path, number).snapshot == manifest.snapshot:
                 raise
-
-
-class CorpusView:
-    """A corpus as one snapshot shows it."""
-
-    def __init__(self, path: Path, snapshot: Snapshot) -> None:
-        self.path = path
-        self._snapshot = snapshot
-
-    def __repr__(self) -> str:
-        contents = f"documents={self.num_documents}, passages={self.num_passages}, snapshot={self.snapshot}"
-        return f"{type(self).__name__}({self.path.name!r}, {contents})"
-
-    @cached_property
-    def name(self) -> str:
-        """The folder's name without `.quoth`."""
-        return self.path.absolute().stem
-
-    @property
-    def snapshot(self) -> int:
-        """The number of the snapshot that this object reads. Every commit makes a new one."""
-        return self._snapshot.manifest.snapshot
-
-    @property
-    def splitter(self) -> str:
-        """How texts are split into passages, for example "blocks:120"."""
-        return self._snapshot.manifest.splitter
-
-    @property
-    def num_documents(self) -> int:
-        """Number of documents, without deleted ones and those of damaged segments."""
-        return self._snapshot.num_documents
-
-    @property
-    def num_passages(self) -> int:
-        """Number of passages, without those of deleted documents and of damaged segments."""
-        return self._snapshot.num_passages
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """The immutable files that the corpus consists of, in the order of their rows."""
-        return self._snapshot.segments
-
-    @property
-    def damaged(self) -> tuple[Damaged, ...]:
-        """The segments without which the corpus is open, because a file of theirs is damaged: usually none.
-
-        As long as there are any, BM25 counts words without them, so that scores and ranks may differ.
-        """
-        return self._snapshot.damaged
-
-    def passage(self, row: int) -> Passage:
-        """One passage, deleted or not.
-
-        Args:
-            row (int): Its number in the corpus, as `Evidence.passage` and `rows_of` give it.
-
-        Returns:
-            The passage: `text`, `title`, `document_id`, and `start` and `end` in characters of its document.
-
-        Raises:
-            InputError: No segment contains that row.
-
-        Example:
-            >>> passage = corpus.passage(0)
-            >>> passage.document_id, passage.start, passage.end
-            ('genji', 0, 80)
-        """
-        return self._snapshot.passage(row)
-
-    def segment_of(self, row: int) -> Segment:
-        """The segment that contains a passage's row. Raises InputError if none does."""
-        return self._snapshot.segment_of(row)
-
-    def rows_of(self, document_id: str) -> list[int]:
-        """The rows of a document's passages, in order.
-
-        Args:
-            document_id (str): The id it was added with.
-
-        Returns:
-            The rows, consecutive and ascending.
-
-        Raises:
-            UnknownDocumentError: No document has that id.
-
-        Example:
-            >>> corpus.rows_of("carmen")
-            [1]
-        """
-        _, first_row, last_row = deletion(*self._snapshot.locate(document_id))
-        return list(range(first_row, last_row))
-
-    def passages(self) -> Iterator[Passage]:
-        """Every passage of the snapshot, by row.
-
-        Example:
-            >>> [passage.title for passage in corpus.passages()][:2]
-            ['The Tale of Genji', 'Carmen']
-        """
-        snapshot = self._snapshot
-        return (snapshot.passage(row) for row in snapshot.live_rows().tolist())
-
-    def document(self, document_id: str) -> Document:
-        """One document, exactly as it was added.
-
-        Args:
-            document_id (str): The id it was added with.
-
-        Returns:
-            The document: `id`, `title`, `text`, `metadata`.
-
-        Raises:
-            UnknownDocumentError: No document has that id.
-
-        Example:
-            >>> corpus.document("carmen").text[:21]
-            'Carmen is an opera in'
-        """
-        segment, number = self._snapshot.locate(document_id)
-        return segment.document(number)
-
-    def documents(self) -> Iterator[Document]:
-        """Every document of the snapshot, in the order in which they were added.
-
-        Example:
-            >>> [document.id for document in corpus.documents()][:3]
-            ['genji', 'carmen', 'iceland']
-        """
-        snapshot = self._snapshot
-        for segment in snapshot.segments:
-            yield from map(segment.document, snapshot.live_documents(segment))
-
-    def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
-        """The documents in whose text these bytes of UTF-8 occur: their segments, and their numbers there."""
-        snapshot = self._snapshot
-        for segment in snapshot.segments:
-            for document in segment.containing(part):
-                if not snapshot.is_deleted(segment, document):
-                    yield segment, document
-
-    def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these rows are passages of this snapshot, and not deleted: bool [R]."""
-        return self._snapshot.live(rows_R)
-
-    def live_rows(self) -> NDArray[np.int64]:
-        """The rows of all passages of this snapshot, ascending: int64 [num_passages]."""
-        return self._snapshot.live_rows()
-
-    @property
-    def live_words(self) -> list[LiveWords]:
-        """The words of every passage, by segment. Raises CorruptionError."""
-        return self._snapshot.live_words
-
-    def bm25(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The passages whose words match a query best, by BM25 (Lucene's formula, k1 = 1.2, b = 0.75).
-
-        Args:
-            query (str): Words in any script.
-            k (int): Number of passages.
-
-        Returns:
-            The rows, int64 [N], and the scores, float64 [N], best first and N <= k; equal scores are in order of row.
-
-        Raises:
-            CorruptionError: The words of a segment are damaged, and so are its passages.
-
-        Example:
-            >>> rows, scores = corpus.bm25("an opera by Bizet", k=1)
-            >>> rows.tolist()
-            [1]
-        """
-        parts, asked = self.live_words, Query.of(query)
-        return search(parts, asked, k, count(parts, asked))

@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import documents_of, verify_quotes
+from quoth.corpus.where import EXAMPLE
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
 from quoth.index.finder import Finder
 from quoth.integrations.shared import NOTES, quote_of
@@ -48,6 +49,10 @@ INSTRUCTIONS = (
 Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 Count = Annotated[int, Field(ge=1, le=MOST_ANSWERS)]
 Name = Annotated[str, Field(max_length=MOST_CHARACTERS, description="Name of one corpus. Default: all of them.")] | None
+Where = (
+    Annotated[str, Field(description=f"Only documents whose metadata meet this condition, for example {EXAMPLE}.")]
+    | None
+)
 
 
 class Place(BaseModel):
@@ -184,15 +189,17 @@ class Tools:
         return self._load_npm(list(self._corpora.values()))
 
     @contextmanager
-    def _reading(self, name: str | None) -> Iterator[list[Corpus]]:
-        """The corpus of that name, or all, as they are now; a caller's errors are reported to it."""
+    def _reading(self, name: str | None, where: str | None = None) -> Iterator[list[Corpus]]:
+        """The corpus of that name, or all, as they are now, or their documents that meet a condition; a caller's errors
+        are reported to it."""
         try:
             if name is not None and name not in self._corpora:
                 raise InputError(f"no corpus {name!r}; name one of {', '.join(self._corpora)}, or leave it out for all")
             with self._lock:
                 for each in self._corpora if name is None else [name]:
                     self._catch_up(each)
-                yield [each for each in self._corpora.values() if name in (None, each.name)]
+                searched = [each for each in self._corpora.values() if name in (None, each.name)]
+                yield searched if where is None else [each.where(where) for each in searched]
         except QuothError as error:
             raise ToolError(str(error)) from error
 
@@ -207,24 +214,24 @@ class Tools:
                 self.__dict__[each] = self.__dict__[each].over(list(self._corpora.values()))
 
     def _over(self, model: "Reader | NPM", searched: list[Corpus]) -> Any:
-        """A model over some of the corpora, with the same weights."""
-        if len(searched) == len(self._corpora):
+        """A model over some of the corpora, or parts of them, with the same weights."""
+        if searched == list(self._corpora.values()):
             return model
         return model.over(searched)
 
-    def ask(self, question: Text, top_k: Count = 3, corpus: Name = None) -> Answers:
+    def ask(self, question: Text, top_k: Count = 3, corpus: Name = None, where: Where = None) -> Answers:
         """Answer a question with phrases of the corpus, each with the places where it occurs."""
-        with self._reading(corpus) as searched:
+        with self._reading(corpus, where) as searched:
             return Answers.of(self._over(self._reader, searched).ask(question, top_k=top_k))
 
-    def fill(self, text: Text, top_k: Count = 3, corpus: Name = None) -> Answers:
+    def fill(self, text: Text, top_k: Count = 3, corpus: Name = None, where: Where = None) -> Answers:
         """Fill the one [MASK] of a sentence with phrases of the corpus, each with the places where it occurs."""
-        with self._reading(corpus) as searched:
+        with self._reading(corpus, where) as searched:
             return Answers.of(self._over(self._npm, searched).fill(text, top_k=top_k, max_evidence=PLACES))
 
-    def search(self, query: Text, k: Count = 5, corpus: Name = None) -> Passages:
+    def search(self, query: Text, k: Count = 5, corpus: Name = None, where: Where = None) -> Passages:
         """Find the passages that match a query best, by words, and by meaning if the corpus has vectors."""
-        with self._reading(corpus) as searched:
+        with self._reading(corpus, where) as searched:
             [found] = Finder(searched).rankings([query], k, [()])
             passages = [
                 Hit(searched[number].passage(row), score).to_dict() | {"corpus": searched[number].name}

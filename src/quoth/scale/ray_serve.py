@@ -111,8 +111,10 @@ class Front:
         kind: Any = NPM if self._reader is None else type(self._reader)
         return cast("Callable[..., Any]", kind.ask)
 
-    def view(self, corpus: str | None = None, snapshot: int | None = None) -> Front:
-        """Itself. Raises CorpusNotFoundError for another corpus or snapshot."""
+    def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> Front:
+        """Itself. Raises CorpusNotFoundError for another corpus or snapshot, InputError for a part of it."""
+        if where is not None:
+            raise InputError("where is given, but a cluster searches every document; leave it out")
         [own] = self.corpora
         if corpus not in (None, own.name) or snapshot not in (None, own.snapshot):
             raise CorpusNotFoundError(f"the cluster serves snapshot {own.snapshot} of {own.name!r} only; ask that one")

@@ -37,8 +37,11 @@ from quoth.registry import SYSTEMS
 from quoth.zero_ner.model import ZeroNER
 
 OLD_VIEWS = 4
-"""The number of views of older snapshots, or of some of the corpora, that stay open: those used last."""
+"""The number of views of older snapshots, or of some of the corpora or documents, that stay open: those used last."""
 Asker = NPM | Reader | REALM
+ViewKey = tuple[str | None, int | None, str | None]
+"""A corpus, a snapshot and a condition; None: all corpora, the latest snapshot, every document."""
+LATEST: ViewKey = (None, None, None)
 LOG = logging.getLogger("quoth.service")
 
 
@@ -109,7 +112,7 @@ class Library:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _refreshing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _latest: dict[str, Corpus] = field(default_factory=dict)
-    _views: OrderedDict[tuple[str | None, int | None], LibraryView] = field(default_factory=OrderedDict)
+    _views: OrderedDict[ViewKey, LibraryView] = field(default_factory=OrderedDict)
     _vectors: dict[str, str] = field(default_factory=dict)
     _embedding: threading.Thread | None = None
 
@@ -137,29 +140,38 @@ class Library:
         kind: Any = type(self.models.asks)
         return cast("Callable[..., Any]", kind.ask)
 
-    def view(self, corpus: str | None = None, snapshot: int | None = None) -> LibraryView:
-        """The latest view takes no time. The files of an older one are opened while other requests are answered."""
+    def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> LibraryView:
+        """The latest view takes no time. The files of an older one are opened, and documents that meet a condition
+        found, while other requests are answered."""
         with self._lock:
             corpora = [*self._latest.values()] if corpus is None else [self._named(corpus)]
             if snapshot is None or [snapshot] == [each.snapshot for each in corpora]:
-                return self._kept((None if len(self._latest) == 1 else corpus, None), corpora)
-            key = corpora[0].name, snapshot
-            found = self._views.get(key)
-        if len(corpora) > 1:
+                key: ViewKey = (None if len(self._latest) == 1 else corpus, None, where)
+                if where is None:
+                    return self._kept(key, corpora)
+            else:
+                key = (corpora[0].name, snapshot, where)
+            if (found := self._views.get(key)) is not None:
+                return self._kept(key, found.corpora)
+        if key[1] is not None and len(corpora) > 1:
             names = ", ".join(each.name for each in corpora)
             raise InputError(f"snapshot {snapshot} is given without a corpus; add its corpus: {names}")
-        old = [Corpus.open(corpora[0].path, snapshot)] if found is None else found.corpora
+        opened = corpora if key[1] is None else [Corpus.open(corpora[0].path, snapshot)]
+        opened = opened if where is None else [each.where(where) for each in opened]
         with self._lock:
-            return self._kept(key, old)
+            # What was the latest may not be it any longer.
+            if key[1] is not None or all(each is self._latest[each.name] for each in corpora):
+                return self._kept(key, opened)
+        return self.view(corpus, snapshot, where)
 
-    def _kept(self, key: tuple[str | None, int | None], corpora: Sequence[Corpus]) -> LibraryView:
+    def _kept(self, key: ViewKey, corpora: Sequence[Corpus]) -> LibraryView:
         """The view of a corpus and snapshot, made of these corpora if there is none; those used longest ago go."""
         if key not in self._views:
             self._views[key] = LibraryView(corpora, self.models.over(corpora))
-        if key != (None, None):
+        if key != LATEST:
             self._views.move_to_end(key)
         while len(self._views) > OLD_VIEWS + 1:
-            del self._views[next(each for each in self._views if each != (None, None))]
+            del self._views[next(each for each in self._views if each != LATEST)]
         return self._views[key]
 
     def _named(self, corpus: str) -> Corpus:
@@ -242,7 +254,7 @@ class Library:
                     kept = {
                         key: each for key, each in self._views.items() if key[1] is not None and key[0] not in others
                     }
-                    self._views = OrderedDict({(None, None): view, **kept})
+                    self._views = OrderedDict({LATEST: view, **kept})
                 if self._embedding is not None:
                     self.embed()
         return bool(new)

@@ -15,6 +15,7 @@ from annotated_types import Ge, Le, MaxLen
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from quoth.answers.options import FillOptions
+from quoth.corpus.where import EXAMPLE, LONGEST
 from quoth.fields import fields_of
 from quoth.index.options import AnySearchOptions
 from quoth.npm.config import ClassifyOptions
@@ -43,6 +44,12 @@ CorpusName = Annotated[
 ]
 Snapshot = Annotated[
     Number | None, Field(description="A snapshot of that corpus which is still kept. Default: the latest.")
+]
+Where = Annotated[
+    Annotated[str, Field(min_length=1, max_length=LONGEST)] | None,
+    Field(
+        description=f"Search only documents whose metadata meet this condition: {EXAMPLE}.",
+    ),
 ]
 EXCLUDE: dict[str, Any] = {
     "exclude": (
@@ -87,7 +94,7 @@ class Documents(BaseModel):
 
 def forms(limits: Limits, asks: Any) -> Forms:
     """The request records of a service with these limits, whose questions are answered by the method `asks`."""
-    place = {"corpus": (CorpusName, None), "snapshot": (Snapshot, None)}
+    place = {"corpus": (CorpusName, None), "snapshot": (Snapshot, None), "where": (Where, None)}
     searching = _options(AnySearchOptions, replace(limits, neighbours=limits.answers))
     answers = Annotated[int, Field(ge=1, le=limits.answers)]
     return Forms(

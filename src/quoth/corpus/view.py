@@ -1,0 +1,231 @@
+"""A corpus as one snapshot shows it, for reading.
+
+Knows what is public of a snapshot. Does not know who writes, or how to move to another snapshot.
+
+Shape suffixes that differ from the project's: R rows, N hits.
+"""
+
+from collections.abc import Iterator
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.bm25 import LiveWords, Query, count, search
+from quoth.corpus.segment import Damaged, Segment
+from quoth.corpus.snapshot import Snapshot, deletion
+from quoth.corpus.where import facets
+from quoth.records import Document, Passage
+
+
+class CorpusView:
+    """A corpus as one snapshot shows it."""
+
+    def __init__(self, path: Path, snapshot: Snapshot) -> None:
+        self.path = path
+        self._snapshot = snapshot
+
+    def __repr__(self) -> str:
+        contents = f"documents={self.num_documents}, passages={self.num_passages}, snapshot={self.snapshot}"
+        return f"{type(self).__name__}({self.path.name!r}, {contents})"
+
+    @cached_property
+    def name(self) -> str:
+        """The folder's name without `.quoth`."""
+        return self.path.absolute().stem
+
+    @property
+    def snapshot(self) -> int:
+        """The number of the snapshot that this object reads. Every commit makes a new one."""
+        return self._snapshot.manifest.snapshot
+
+    @property
+    def splitter(self) -> str:
+        """How texts are split into passages, for example "blocks:120"."""
+        return self._snapshot.manifest.splitter
+
+    @property
+    def num_documents(self) -> int:
+        """Number of documents, without deleted ones and those of damaged segments."""
+        return self._snapshot.num_documents
+
+    @property
+    def num_passages(self) -> int:
+        """Number of passages, without those of deleted documents and of damaged segments."""
+        return self._snapshot.num_passages
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The immutable files that the corpus consists of, in the order of their rows."""
+        return self._snapshot.segments
+
+    @property
+    def damaged(self) -> tuple[Damaged, ...]:
+        """The segments without which the corpus is open, because a file of theirs is damaged: usually none.
+
+        As long as there are any, BM25 counts words without them, so that scores and ranks may differ.
+        """
+        return self._snapshot.damaged
+
+    def passage(self, row: int) -> Passage:
+        """One passage, deleted or not.
+
+        Args:
+            row (int): Its number in the corpus, as `Evidence.passage` and `rows_of` give it.
+
+        Returns:
+            The passage: `text`, `title`, `document_id`, and `start` and `end` in characters of its document.
+
+        Raises:
+            InputError: No segment contains that row.
+
+        Example:
+            >>> passage = corpus.passage(0)
+            >>> passage.document_id, passage.start, passage.end
+            ('genji', 0, 80)
+        """
+        return self._snapshot.passage(row)
+
+    def segment_of(self, row: int) -> Segment:
+        """The segment that contains a passage's row. Raises InputError if none does."""
+        return self._snapshot.segment_of(row)
+
+    def rows_of(self, document_id: str) -> list[int]:
+        """The rows of a document's passages, in order.
+
+        Args:
+            document_id (str): The id it was added with.
+
+        Returns:
+            The rows, consecutive and ascending.
+
+        Raises:
+            UnknownDocumentError: No document has that id.
+
+        Example:
+            >>> corpus.rows_of("carmen")
+            [1]
+        """
+        _, first_row, last_row = deletion(*self._snapshot.locate(document_id))
+        return list(range(first_row, last_row))
+
+    def passages(self) -> Iterator[Passage]:
+        """Every passage of the snapshot, by row.
+
+        Example:
+            >>> [passage.title for passage in corpus.passages()][:2]
+            ['The Tale of Genji', 'Carmen']
+        """
+        snapshot = self._snapshot
+        return (snapshot.passage(row) for row in snapshot.live_rows().tolist())
+
+    def document(self, document_id: str) -> Document:
+        """One document, exactly as it was added.
+
+        Args:
+            document_id (str): The id it was added with.
+
+        Returns:
+            The document: `id`, `title`, `text`, `metadata`.
+
+        Raises:
+            UnknownDocumentError: No document has that id.
+
+        Example:
+            >>> corpus.document("carmen").text[:21]
+            'Carmen is an opera in'
+        """
+        segment, number = self._snapshot.locate(document_id)
+        return segment.document(number)
+
+    def documents(self) -> Iterator[Document]:
+        """Every document of the snapshot, in the order in which they were added.
+
+        Example:
+            >>> [document.id for document in corpus.documents()][:3]
+            ['genji', 'carmen', 'iceland']
+        """
+        snapshot = self._snapshot
+        for segment in snapshot.segments:
+            yield from map(segment.document, snapshot.live_documents(segment))
+
+    def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
+        """The documents in whose text these bytes of UTF-8 occur: their segments, and their numbers there."""
+        snapshot = self._snapshot
+        for segment in snapshot.segments:
+            for document in segment.containing(part):
+                if not snapshot.is_deleted(segment, document):
+                    yield segment, document
+
+    def where(self, condition: str) -> Self:
+        """The part of the corpus whose documents meet a condition: searched, it is as a corpus of these alone.
+
+        It is for reading. Models take it as any corpus: `reader.over([corpus.where("year >= 2020")])`.
+
+        Args:
+            condition (str): Tests of metadata, `id` or `title` with and, or, not: =, !=, <, <=, >, >=, in, between,
+                like, is null.
+
+        Returns:
+            A corpus without the other documents. Rows and files are the same.
+
+        Raises:
+            InputError: The condition cannot be read, no document has a field of it, or none has a value of that kind.
+
+        Example:
+            >>> corpus.where("title like '%genji%' or id = 'carmen'").num_documents
+            2
+        """
+        part = copy(self)
+        part._snapshot = self._snapshot.where(condition)
+        return part
+
+    def fields(self) -> dict[str, dict[str, Any]]:
+        """What `where` can go by: the fields of the documents' metadata.
+
+        Returns:
+            Per field the number of `documents` that have it, and its five most frequent `values` with their numbers; no
+            values of a field with more than 1,000.
+
+        Example:
+            >>> corpus.fields()
+            {}
+        """
+        return facets(document.metadata for document in self.documents())
+
+    def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these rows are passages of this snapshot, and not deleted: bool [R]."""
+        return self._snapshot.live(rows_R)
+
+    def live_rows(self) -> NDArray[np.int64]:
+        """The rows of all passages of this snapshot, ascending: int64 [num_passages]."""
+        return self._snapshot.live_rows()
+
+    @property
+    def live_words(self) -> list[LiveWords]:
+        """The words of every passage, by segment. Raises CorruptionError."""
+        return self._snapshot.live_words
+
+    def bm25(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The passages whose words match a query best, by BM25 (Lucene's formula, k1 = 1.2, b = 0.75).
+
+        Args:
+            query (str): Words in any script.
+            k (int): Number of passages.
+
+        Returns:
+            The rows, int64 [N], and the scores, float64 [N], best first and N <= k; equal scores are in order of row.
+
+        Raises:
+            CorruptionError: The words of a segment are damaged, and so are its passages.
+
+        Example:
+            >>> rows, scores = corpus.bm25("an opera by Bizet", k=1)
+            >>> rows.tolist()
+            [1]
+        """
+        parts, asked = self.live_words, Query.of(query)
+        return search(parts, asked, k, count(parts, asked))

@@ -1,0 +1,295 @@
+"""Conditions on what is known of a document: which documents of a corpus are searched.
+
+    condition   all of: not, and, or, ( )
+    test        FIELD = 'text' | != < <= > >= | in ('a', 'b') | between 1 and 5 | like '%part%' | is null
+                (not in, not between, not like, is not null)
+
+A field is a key of the metadata, `id` or `title`; `a.b` is b of a; a name with other characters stands in double
+quotes. Text, numbers, true and false are compared with their like; a text that spells a number counts as one beside
+numbers. Two dates (2024, 2024-05, 2024-05-31T12:00) are compared as far as both go. Of a list, one element suffices. A
+field that a document lacks passes no test but `is null`. `like` knows % and _ and ignores case.
+
+Knows the grammar and what a test means. Does not know corpora: it is given records.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from quoth.errors import InputError, brief, nearest
+
+EXAMPLE = "date >= '2024-01-01' and source in ('minutes', 'letters')"
+DEEPEST, LONGEST = 50, 4000
+DISTINCT = 1000
+Record = Mapping[str, Any]
+Value = str | int | float | bool
+Holds = Callable[[Record], bool]
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<text>'(?:[^']|'')*') | (?P<number>[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?(?![\w.]))
+    | (?P<name>[^\W\d][\w.-]*|"[^"]+") | (?P<sign><=|>=|<>|!=|==?|<|>|\(|\)|,) | (?P<end>$))""",
+    re.VERBOSE,
+)
+_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?)?)?)?")
+_ORDER: dict[str, Callable[[int], bool]] = {
+    "=": lambda order: order == 0,
+    "!=": lambda order: order != 0,
+    "<": lambda order: order < 0,
+    "<=": lambda order: order <= 0,
+    ">": lambda order: order > 0,
+    ">=": lambda order: order >= 0,
+}
+_ALIASES = {"==": "=", "<>": "!="}
+_KEYWORDS = ("and", "or", "not", "in", "between", "like", "is", "null", "true", "false")
+
+
+@dataclass
+class Test:
+    """A comparison of a field with values; remembers what it met."""
+
+    name: str
+    values: Sequence[Value]
+    passes: Callable[[Any], bool | None]
+    """None for a value that cannot be compared with these."""
+    strange: Any = None
+    compared: bool = False
+
+    def __call__(self, record: Record) -> bool:
+        return max((self._holds(value) for value in values_of(record, self.name)), default=False)
+
+    def _holds(self, value: Any) -> bool:
+        holds = self.passes(value)
+        if holds is None:
+            self.strange = value if self.strange is None else self.strange
+        else:
+            self.compared = True
+        return bool(holds)
+
+
+@dataclass
+class Condition:
+    """A condition that was read; `holds` says whether a record meets it."""
+
+    holds: Holds
+    names: list[str]
+    tests: list[Test] = field(default_factory=list)
+
+    def check(self, known: set[str]) -> None:
+        """Raises InputError for a field that no record had (`known`), or none had in a form that can be compared."""
+        for name in self.names:
+            if name not in known:
+                there = ", ".join(sorted(known)[:20]) or "none"
+                raise InputError(f"where: no document has a field {name!r}{nearest(name, known)}; there are: {there}")
+        for test in self.tests:
+            if not test.compared and test.strange is not None:
+                kind = _kind(test.strange)
+                raise InputError(
+                    f"where: {test.name} has {kind}, such as {brief(test.strange)}, which cannot be compared with "
+                    f"{test.values[0]!r}; compare it with {kind}"
+                )
+
+
+def parse(text: str) -> Condition:
+    """Read a condition. Raises InputError that names the place."""
+    return _Parser(text).condition()
+
+
+def dated(last: str) -> str:
+    """The condition that a document has no later date. Raises InputError if `last` is no date."""
+    if not _DATE.fullmatch(last):
+        raise InputError(f"{last!r} is not a date; write 2024, 2024-05, 2024-05-31 or 2024-05-31T12:00")
+    return f"date <= '{last}' or date is null"
+
+
+def values_of(record: Record, name: str) -> list[Any]:
+    """What a record has as a field: one value, the elements of a list, or nothing."""
+    found: Any = record.get(name)
+    if found is None and "." in name:
+        found = record
+        for part in name.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+    return [each for each in found if each is not None] if isinstance(found, list) else [] if found is None else [found]
+
+
+def names_in(record: Record, within: str = "") -> Iterator[str]:
+    """The fields of a record, those of records inside by `a.b`."""
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            yield from names_in(value, f"{within}{name}.")
+        elif value is not None:
+            yield within + name
+
+
+def facets(records: Iterable[Record], most: int = 5) -> dict[str, dict[str, Any]]:
+    """Per field of some records: how many `documents` have it, and its most frequent `values` with their numbers; none
+    of a field with more than `DISTINCT`."""
+    held, counted = Counter[str](), dict[str, Counter[Any]]()
+    for record in records:
+        for name in sorted(set(names_in(record))):
+            held[name] += 1
+            values = counted.setdefault(name, Counter())
+            if len(values) <= DISTINCT:
+                values.update(each for each in values_of(record, name) if isinstance(each, Value))
+    return {
+        name: {"documents": held[name], "values": dict(values.most_common(most)) if len(values) <= DISTINCT else {}}
+        for name, values in sorted(counted.items())
+    }
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text, self._at, self._names, self._tests = text, 0, list[str](), list[Test]()
+        if len(text) > LONGEST:
+            raise InputError(f"where has {len(text):,} characters; at most {LONGEST:,} are read")
+        self._next()
+
+    def condition(self) -> Condition:
+        holds = self._either(0)
+        if self._kind != "end":
+            self._fail("and, or, or the end")
+        return Condition(holds, self._names, self._tests)
+
+    def _next(self) -> None:
+        self._place = len(self._text) - len(self._text[self._at :].lstrip())
+        match = _TOKEN.match(self._text, self._at)
+        if match is None or match.lastgroup is None:
+            self._kind, self._word = "", self._text[self._place : self._place + 1]
+            self._fail("a field, a value or a sign")
+        self._kind, self._word, self._at = match.lastgroup, match[match.lastgroup], match.end()
+        if self._kind == "name" and self._word.lower() in _KEYWORDS:
+            self._kind, self._word = "keyword", self._word.lower()
+
+    def _fail(self, wanted: str) -> NoReturn:
+        found = repr(self._word) if self._kind != "end" else "the end"
+        raise InputError(f"where: at character {self._place + 1}, {found} instead of {wanted}; for example: {EXAMPLE}")
+
+    def _take(self, word: str) -> bool:
+        """Whether this word comes next, which is read then."""
+        if self._word == word and self._kind in ("keyword", "sign"):
+            self._next()
+            return True
+        return False
+
+    def _need(self, word: str) -> None:
+        if not self._take(word):
+            self._fail(f"{word!r}")
+
+    # max and min, not any and all: every test meets every record, so that it knows whether it could compare any.
+    def _either(self, depth: int) -> Holds:
+        if depth > DEEPEST:
+            raise InputError(f"where is nested more than {DEEPEST} deep; write it flatter")
+        parts = [self._both(depth)]
+        while self._take("or"):
+            parts.append(self._both(depth))
+        return parts[0] if len(parts) == 1 else lambda record: max(part(record) for part in parts)
+
+    def _both(self, depth: int) -> Holds:
+        parts = [self._not(depth)]
+        while self._take("and"):
+            parts.append(self._not(depth))
+        return parts[0] if len(parts) == 1 else lambda record: min(part(record) for part in parts)
+
+    def _not(self, depth: int) -> Holds:
+        if self._take("not"):
+            denied = self._not(depth + 1) if depth < DEEPEST else self._either(depth + 1)
+            return lambda record: not denied(record)
+        if self._take("("):
+            inner = self._either(depth + 1)
+            self._need(")")
+            return inner
+        return self._test()
+
+    def _test(self) -> Holds:
+        if self._kind != "name":
+            self._fail("a field")
+        name = self._word.strip('"')
+        self._names.append(name)
+        self._next()
+        if self._take("is"):
+            denied = self._take("not")
+            self._need("null")
+            return lambda record: bool(values_of(record, name)) == denied
+        denied = self._take("not")
+        test = self._compared(name, denied)
+        self._tests.append(test)
+        if not denied:
+            return test
+        return lambda record: bool(values_of(record, name)) and not test(record)
+
+    def _compared(self, name: str, denied: bool) -> Test:
+        sign = _ALIASES.get(self._word, self._word)
+        if self._kind == "sign" and sign in _ORDER and not denied:
+            self._next()
+            value = self._value()
+            return Test(name, [value], lambda found: _met(_ORDER[sign], compare(found, value)))
+        if self._take("in"):
+            self._need("(")
+            values = [self._value()]
+            while self._take(","):
+                values.append(self._value())
+            self._need(")")
+            return Test(name, values, lambda found: _some([_met(_ORDER["="], compare(found, each)) for each in values]))
+        if self._take("between"):
+            least = self._value()
+            self._need("and")
+            most = self._value()
+
+            def inside(found: Any) -> bool | None:
+                ends = _met(_ORDER[">="], compare(found, least)), _met(_ORDER["<="], compare(found, most))
+                return None if None in ends else all(ends)
+
+            return Test(name, [least, most], inside)
+        if self._take("like"):
+            form = self._value()
+            if not isinstance(form, str):
+                self._fail("a text after like")
+            parts = {"%": ".*", "_": "."}
+            pattern = re.compile("".join(parts.get(c, re.escape(c)) for c in str(form)), re.IGNORECASE | re.DOTALL)
+            return Test(name, [form], lambda found: bool(pattern.fullmatch(found)) if isinstance(found, str) else None)
+        self._fail("=, !=, <, <=, >, >=, in, between, like or is")
+
+    def _value(self) -> Value:
+        kind, word = self._kind, self._word
+        if not (kind in ("text", "number") or word in ("true", "false")):
+            self._fail("a value: 'text', a number, true or false")
+        self._next()
+        return word[1:-1].replace("''", "'") if kind == "text" else word == "true" if kind == "keyword" else float(word)
+
+
+def compare(found: Any, value: Value) -> int | None:
+    """-1, 0 or 1 as `found` is below, equal to or above a value; None if they cannot be compared."""
+    if isinstance(value, bool):
+        spelled = {"true": True, "false": False}.get(found.lower()) if isinstance(found, str) else found
+        return None if not isinstance(spelled, bool) else spelled - value
+    if not isinstance(value, str):
+        number = _number(found)
+        return None if number is None else (number > value) - (number < value)
+    if not isinstance(found, str):
+        return None
+    if _DATE.fullmatch(found) and _DATE.fullmatch(value):
+        length = min(len(found), len(value))
+        found, value = found[:length].replace(" ", "T"), value[:length].replace(" ", "T")
+    return int(found > value) - int(found < value)
+
+
+def _number(found: Any) -> float | None:
+    if isinstance(found, bool):
+        return None
+    try:
+        return float(found) if isinstance(found, (int, float, str)) else None
+    except ValueError:
+        return None
+
+
+def _met(test: Callable[[int], bool], order: int | None) -> bool | None:
+    return None if order is None else test(order)
+
+
+def _some(met: Sequence[bool | None]) -> bool | None:
+    return None if all(each is None for each in met) else any(met)
+
+
+def _kind(value: Any) -> str:
+    return "true or false" if isinstance(value, bool) else "text" if isinstance(value, str) else "numbers"
