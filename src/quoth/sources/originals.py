@@ -11,21 +11,30 @@ from quoth.errors import InputError, brief
 from quoth.sources.files import OPENERS
 
 
-def original(folder: Path, name: str, most: int) -> bytes:
-    """The content of the file of a document with this id, unpacked.
-
-    Raises InputError if there is none below the folder, it cannot be read, or it has more than this many bytes.
-    """
+def path_of(folder: Path, name: str) -> Path:
+    """The file of a document with this id. Raises InputError if there is none below the folder."""
     root = folder.resolve()
     try:
         path = (root / name).resolve()
-        if not (path.is_relative_to(root) and path.is_file()):
-            raise InputError(f"{brief(name)}: there is no such file below the folder of the files (--files)")
+        if path.is_relative_to(root) and path.is_file():
+            return path
+    except (OSError, ValueError, RuntimeError):  # too long, no file name, links in a circle
+        pass
+    raise InputError(f"{brief(name)}: there is no such file below the folder of the files (--files)")
+
+
+def original(folder: Path, name: str, most: int) -> bytes:
+    """What is in the file of a document with this id, unpacked.
+
+    Raises InputError if there is none below the folder, it cannot be read, or it has more than this many bytes.
+    """
+    path = path_of(folder, name)
+    try:
         with OPENERS.get(path.suffix, Path.open)(path, "rb") as stream:
             content: bytes = stream.read(most + 1)
-    except (OSError, EOFError, ValueError, RuntimeError, lzma.LZMAError, zlib.error) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         raise InputError(f"{brief(name)}: its file cannot be read ({why})") from None
     if len(content) > most:
-        raise InputError(f"{brief(name)}: its file has more than {most:,} bytes; that is too large to show")
+        raise InputError(f"{brief(name)}: its file has more than {most:,} bytes, which is too large to show")
     return content
