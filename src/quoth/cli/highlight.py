@@ -4,6 +4,7 @@ Knows what `quoth ask --json` prints, and which file is marked. Does not know ho
 """
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,7 +56,8 @@ def highlight(
     if output.exists():
         raise InputError(f"{output} already exists; choose another name")
     check_parsers(["pdf"])
-    found = [*_places(answers, unsure)]
+    places = [*_places(answers, unsure)]
+    found = [place for place in places if place]
     name = _document(answers, [each for each, _ in found], document)
     if format_of(Path(name)) != "pdf":
         raise InputError(f"{brief(name)} is not a PDF; only places in a PDF can be marked")
@@ -70,6 +72,8 @@ def highlight(
     pages = ", ".join(f"{page:,}" for page in sorted({mark[0] for mark in marks}))
     told = f"{output}: {plural(len(marks), 'place')} marked in {name}, on page {pages}"
     results().print(visible(told), soft_wrap=True)
+    if len(places) > len(found):
+        note(f"{plural(len(places) - len(found), 'place')} not on a page of a PDF left out")
 
 
 def _document(answers: str, names: list[str], wanted: str | None) -> str:
@@ -85,22 +89,17 @@ def _document(answers: str, names: list[str], wanted: str | None) -> str:
     return known[0] if wanted is None else wanted
 
 
-def _places(answers: str, unsure: bool) -> Iterator[Place]:
-    """The places on pages. Raises InputError that names a line which is not an answer."""
-    others = 0
-    with open(0 if answers == "-" else answers, "rb", closefd=answers != "-") as stream:
+def _places(answers: str, unsure: bool) -> Iterator[Place | None]:
+    """The places of the answers, None for one on no page. Raises InputError that names a line which is no answer."""
+    with sys.stdin.buffer if answers == "-" else Path(answers).open("rb") as stream:
         for number, line in enumerate(stream, 1):
             try:
                 record = json.loads(line) if line.strip() else {"status": ""}
                 if record["status"] in (("answered", "unsure") if unsure else ("answered",)):
-                    places = [_place(record, each) for each in record["evidence"]]
-                    others += places.count(None)
-                    yield from filter(None, places)
+                    yield from [_place(record, each) for each in record["evidence"]]
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 where = f"{'standard input' if answers == '-' else answers}:{number}"
                 raise InputError(f"{where}: not an answer; give what `quoth ask --json` prints") from None
-    if others:
-        note(f"{plural(others, 'place')} not on a page of a PDF left out")
 
 
 def _place(answer: Any, place: Any) -> Place | None:
