@@ -103,7 +103,8 @@ def test_the_file_is_saved_not_opened(corpus: quoth.Corpus, start: Callable[...,
     reply = start()("documents/file", id="a/two.pdf")
     assert (reply.status_code, reply.content) == (200, PAGES)
     assert reply.headers["content-type"] == "application/octet-stream"
-    assert reply.headers["content-disposition"] == 'attachment; filename="two.pdf"'
+    assert reply.headers["content-disposition"] == "attachment; filename*=UTF-8''two.pdf"
+    assert reply.headers["content-length"] == str(len(PAGES))
     assert {each: reply.headers[each] for each in HEADERS} == HEADERS
 
 

@@ -6,13 +6,16 @@ its own. Does not know where a folder has a file, nor how a page is drawn.
 
 # No postponed annotations: FastAPI reads those of functions within functions.
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from os import fstat
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, BinaryIO, Protocol
+from urllib.parse import quote
 
 from fastapi import FastAPI, Query
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response, StreamingResponse
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import documents_of
@@ -28,6 +31,8 @@ from quoth.sources.worker import SECONDS, Worker
 
 MEMORY = 2 << 30
 """Of the process that draws pages."""
+PART = 1 << 18
+"""Bytes of a file that are sent at once."""
 
 
 class Opened(Protocol):
@@ -96,12 +101,23 @@ class Originals:
         """A document's file, to be saved: a browser does not open it here. Raises UnknownDocumentError, InputError."""
         document = _of_file(corpora, place)
         path = path_of(self._folder, document.id)
-        return FileResponse(path, media_type="application/octet-stream", filename=path.name)
+        try:
+            stream = path.open("rb")
+        except OSError as error:
+            raise InputError(f"{brief(place.id)}: its file cannot be read ({error.strerror})") from None
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(path.name, safe='')}"}
+        headers["Content-Length"] = str(fstat(stream.fileno()).st_size)
+        return StreamingResponse(_parts(stream), media_type="application/octet-stream", headers=headers)
 
     def close(self) -> None:
         """Returns when everything that was accepted is done."""
         self._queue.close()
         self._worker.close()
+
+
+def _parts(stream: BinaryIO) -> Iterator[bytes]:
+    with stream:
+        yield from iter(partial(stream.read, PART), b"")
 
 
 def _of_file(corpora: Sequence[Corpus], place: DocumentName) -> Document:
