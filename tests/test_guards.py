@@ -83,7 +83,17 @@ def test_the_http_interface(run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(uvicorn.Server, "run", asked)
     old = _old(tmp_path)
-    models = [old / "npm", "--reader", old / "reader", "--search", old / "realm", "--base", old / "base"]
+    models = [
+        old / "npm",
+        "--files",
+        old,
+        "--reader",
+        old / "reader",
+        "--search",
+        old / "realm",
+        "--base",
+        old / "base",
+    ]
     code, _, err = run("serve", old / "corpus.quoth", "--port", 0, "--model", *models)
     assert code == 0, err
     (document,) = documents

@@ -29,6 +29,8 @@ if not os.environ.get("QUOTH_TEST_BROWSER"):
 
 import uvicorn
 from playwright.sync_api import sync_playwright
+from reportlab.pdfbase.pdfmetrics import stringWidth
+from written import both, lines, pdf, xlsx
 
 from quoth.service.app import create_app
 from quoth.service.limits import Limits
@@ -100,7 +102,7 @@ class Scripted:
                     start, end = (passage.start + at for at in each.span())
                     yield Evidence(
                         passage.document_id, passage.title, passage.row, start, end, passage.text, share, corpus.name,
-                        passage.start,
+                        passage.start, passage.source_map,
                     )  # fmt: skip
 
 
@@ -133,10 +135,16 @@ class Served:
     """A running service and a page of a browser on it."""
 
     def __init__(
-        self, backend: Backend, browser: Any, access: Access | None = None, limits: Limits | None = None
+        self,
+        backend: Backend,
+        browser: Any,
+        access: Access | None = None,
+        limits: Limits | None = None,
+        files: Path | None = None,
     ) -> None:
         self.backend = backend
-        app = create_app(backend, limits, access, examples=["Who is the mayor of Paris?"])  # type: ignore[arg-type]
+        examples = ["Who is the mayor of Paris?"]
+        app = create_app(backend, limits, access, examples=examples, files=files)  # type: ignore[arg-type]
         self._socket = bound("127.0.0.1", 0)
         self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]})
@@ -208,6 +216,83 @@ def test_an_example_is_asked_and_its_evidence_is_the_answer(served: Served) -> N
     assert page.locator(".document").evaluate("each => each.scrollTop") > 0
     assert page.inner_text(".passage") in TEXTS[0][2]
     assert "Anne Hidalgo" in page.inner_text(".passage")
+
+
+REPORT = "The city has many streets and squares, and a river that goes through it, under twelve bridges."
+MAYOR = "Its mayor is Anne Hidalgo, as of today."
+YELLOW_ROWS = """canvas => {
+    const { width, height } = canvas, found = [];
+    const pixels = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+    for (let at = 0; at < pixels.length; at += 4) if (pixels[at] > 250 && pixels[at + 2] < 9) found.push(at / 4);
+    const across = found.map(at => at % width);
+    const share = (at, of) => 100 * at / of;
+    return [share(Math.min(...across), width), share(Math.max(...across), width), share(found[0] / width, height)];
+}"""
+"""Where a picture is yellow: from left to right, and from where down, in per cent."""
+
+
+def reports(folder: Path) -> tuple[quoth.Corpus, Path]:
+    """A corpus of a PDF and a sheet, and the folder of these files."""
+    (folder / "reports" / "2026").mkdir(parents=True)
+    page = both(lines(*[REPORT] * 40, top=800), lines(MAYOR, top=90))
+    (folder / "reports" / "2026" / "paris.pdf").write_bytes(pdf(lines("Contents"), page))
+    (folder / "reports" / "cities.xlsx").write_bytes(
+        xlsx(Mayors=[["City", "Mayor"], ["Berlin", "Its mayor is Kai Wegner"]])
+    )
+    corpus = quoth.Corpus.create(folder / "cities.quoth")
+    corpus.add(quoth.read_documents(folder / "reports"))
+    corpus.add([quoth.Document("more", "More", TEXTS[1][2])])  # a second snapshot
+    return corpus, folder / "reports"
+
+
+@pytest.mark.parametrize("token", [None, "correct horse"])
+def test_the_page_of_a_pdf_is_shown_with_the_phrase_marked(tmp_path: Path, browser: Any, token: str | None) -> None:
+    corpus, folder = reports(tmp_path)
+    served = Served(Backend(corpus), browser, Access(token) if token else None, files=folder)
+    page = served.page
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto(served.address)
+    if token:
+        page.fill("#token", token)
+        page.press("#token", "Enter")
+    page.wait_for_selector(".empty")
+    served.ask("Who is the mayor of Paris?")
+    page.wait_for_selector(".sheet canvas")
+    assert served.shown(".shown-as [aria-pressed=true]") == ["Page 2"]
+    assert "page 2, characters" in page.inner_text(".facts >> nth=0")
+    left, right, top = page.locator("canvas").evaluate(YELLOW_ROWS)
+    start, end = (72 + stringWidth(each, "Helvetica", 11) for each in ("Its mayor is ", "Its mayor is Anne Hidalgo"))
+    assert (left, right) == (pytest.approx(100 * start / 595, abs=0.5), pytest.approx(100 * end / 595, abs=0.5))
+    assert top == pytest.approx(100 * (842 - 101) / 842, abs=1)
+    frame, canvas = (page.locator(each).bounding_box() for each in (".sheet", "canvas"))
+    assert frame["y"] < canvas["y"] + top / 100 * canvas["height"] < frame["y"] + frame["height"] <= 768
+    page.click(".shown-as button:has-text('Text')")
+    assert served.shown("#evidence mark") == ["Anne Hidalgo"]
+    assert page.locator(".sheet").is_hidden()
+    with page.expect_download() as saved:
+        page.click("button:has-text('Save the file')")
+    assert saved.value.suggested_filename == "paris.pdf"
+    assert saved.value.path().read_bytes() == (folder / "2026" / "paris.pdf").read_bytes()
+    (folder / "2026" / "paris.pdf").unlink()
+    page.reload()
+    page.click(".answer")
+    page.wait_for_selector(".sheet .part:has-text('The page cannot be shown')")
+    served.close()
+    assert not served.wrong
+
+
+def test_a_place_in_a_sheet_is_told_in_words(tmp_path: Path, browser: Any) -> None:
+    corpus, folder = reports(tmp_path)
+    served = Served(Backend(corpus), browser, files=folder)
+    served.page.goto(served.address)
+    served.page.wait_for_selector(".empty")
+    served.ask("Its mayor is ___.")
+    served.page.click(".answer:has-text('Kai Wegner')")
+    served.page.wait_for_selector(".facts:has-text('in all')")
+    assert "sheet Mayors, cell B2, characters" in served.page.inner_text("#evidence .facts >> nth=0")
+    assert served.page.locator(".sheet").count() == 0
+    served.close()
+    assert not served.wrong
 
 
 def test_a_blank_and_several_blanks(served: Served) -> None:

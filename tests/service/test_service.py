@@ -696,8 +696,8 @@ def test_reads_pass_questions_by_and_have_the_same_bounds(
     with ThreadPoolExecutor() as pool:
         question = client.portal.start_task_soon(service.queue.ask, None, [0], lambda inputs: release.wait() and inputs)
         assert (read().status_code, client.get("/v1/corpus").status_code, question.done()) == (200, 200, False)
-        original = app_module._document
-        monkeypatch.setattr(app_module, "_document", held)
+        original = app_module.part
+        monkeypatch.setattr(app_module, "part", held)
         running = pool.submit(read)
         while not service.reads.at_work:
             assert not running.done()

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode, checks
 from test_service import documents
 from test_span_reader import make_reader
+from written import lines, pdf
 
 from quoth.service.app import create_app
 from quoth.service.library import Library, Models
@@ -43,9 +44,11 @@ def api(tmp_path: Path) -> Iterator[Any]:
     folder = tmp_path
     corpus = quoth.Corpus.create(folder / "notes.quoth")
     corpus.add(documents())
+    (folder / "0").write_bytes(pdf(lines("Words on a page.")))  # an id that is tried
+    corpus.add(quoth.read_documents(folder / "0", format="pdf"))
     npm = quoth.NPM.from_pretrained(tiny_npm(folder / "tiny"))
     library = Library(Models(npm, quoth.Reader(make_reader(folder / "b", max_tokens=128))), [corpus.path])
-    app = create_app(library, access=Access("correct horse", True, ()))
+    app = create_app(library, access=Access("correct horse", True, ()), files=folder)
     yield schemathesis.openapi.from_asgi("/v1/openapi.json", app, headers=HEADERS)
     app.state.service.queue.close()
 
@@ -67,4 +70,6 @@ def test_any_request_is_answered_as_described(api: Any, mode: GenerationMode) ->
             case.call_and_validate(headers=HEADERS, checks=CHECKS)
 
         answered()
-    assert {"POST /v1/fill", "POST /v1/verify", "PUT /v1/documents", "GET /metrics"} <= {*tried}
+    assert {"POST /v1/fill", "POST /v1/verify", "PUT /v1/documents", "GET /metrics", "GET /v1/documents/page"} <= {
+        *tried
+    }

@@ -22,6 +22,7 @@ from quoth.cli import (
     corpus,
     demo,
     embed,
+    highlight,
     info,
     query,
     search,
@@ -70,7 +71,7 @@ app = typer.Typer(
     add_help_option=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (corpus, sync, info, embed, demo, query, search, serve, train):
+for _part in (corpus, sync, info, embed, demo, query, search, highlight, serve, train):
     app.registered_commands += _part.app.registered_commands
 flow_help(app)
 

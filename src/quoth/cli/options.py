@@ -62,6 +62,12 @@ def repeated(flag: str, metavar: str, meaning: str, default: str = "") -> Any:
     return typer.Option(flag, metavar=metavar, help=f"{meaning} May be repeated.{what_else}")
 
 
+FILES = typer.Option(
+    "--files",
+    metavar="FOLDER",
+    callback=checked(_check_folder),
+    help="The folder that was indexed, or a copy: a document's id is its file's path there.",
+)
 LOADING = "Loading the model"
 STANDARD_INPUT = "- reads one per line from standard input."
 CorpusDir = Annotated[Path, typer.Argument(metavar="DIR", help="A corpus folder made by quoth index.")]

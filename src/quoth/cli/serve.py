@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from quoth.cli.models import load, load_predictor, load_reader, load_searcher, open_corpora, ray_model, system
-from quoth.cli.options import Model, Ray, Setup, pairs, repeated
+from quoth.cli.options import FILES, Model, Ray, Setup, pairs, repeated
 from quoth.cli.output import counting, note, plural, results
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError, nearest
@@ -71,8 +71,8 @@ LimitPairs = Annotated[
         "--limit",
         "NAME=NUMBER",
         "Change a bound. Of a request: body=1MB, text=20000 (characters), texts=64, neighbours=65536, passages=256, "
-        "answers=1000; of a reply: reply=1000000 (characters); of the work: concurrency=2 (batches), batch=16 (texts), "
-        "queue=256 (requests), timeout=60 (seconds).",
+        "answers=1000; of a reply: reply=1000000 (characters), file=100MB (whose pages are shown); of the work: "
+        "concurrency=2 (batches), batch=16 (texts), queue=256 (requests), timeout=60 (seconds).",
     ),
 ]
 Vectors = Annotated[
@@ -102,6 +102,7 @@ def serve(
     allow_host: AllowHost = None,
     token_file: TokenFile = None,
     writable: Writable = False,
+    files: Annotated[Path | None, FILES] = None,
     model: Model = "quoth-mini",
     reader: ReaderModel = "quoth-reader",
     search: SearchModels = None,
@@ -119,11 +120,13 @@ def serve(
 
     One process serves the corpora, all as one or each by its name; documents that are added later are searched at once.
     After Ctrl-C or SIGTERM it finishes the requests that it has begun. With --ray a cluster answers the same requests,
-    from the corpus as it was at the start.
+    from the corpus as it was at the start. With --files the page shows the page of a PDF that an answer is on, and
+    gives out the files of the corpus's documents.
 
     \b
     Example:
       quoth serve --demo
+      quoth serve reports.quoth --files reports/
       quoth serve wiki.quoth news.quoth --port 8080
       curl localhost:8000/v1/ask -H 'Content-Type: application/json' \\
         -d '{"question": "Who composed Carmen?"}'
@@ -142,7 +145,13 @@ def serve(
         system(each)  # a wrong name is told before anything is loaded
     if ray and vectors:
         raise InputError("--vectors does not work with --ray, which searches by words; leave one out")
-    bounds: dict[str, Any] = {"limits": _limits(limit or []), "access": access, "log_text": log_text}
+    if ray and files:
+        raise InputError("--files does not work with --ray, whose machines may not have them; leave one out")
+    if files:
+        from quoth.sources.files import check_parsers
+
+        check_parsers(["pdf"])
+    bounds: dict[str, Any] = {"limits": _limits(limit or []), "access": access, "log_text": log_text, "files": files}
     if ray:
         _on_ray(directories or [], (host, port), models, setup, (shards, replicas, cpus), bounds)
     else:
@@ -169,7 +178,7 @@ def _limits(given: list[str]) -> "Limits":
         try:
             found[name] = float(value) if name == "timeout" else int(value)
         except ValueError:
-            if name != "body":
+            if name not in ("body", "file"):
                 raise InputError(f"--limit {name}={value} is not a number; for example --limit {name}=10") from None
             found[name] = bytes_named(value)
     return Limits(**found)

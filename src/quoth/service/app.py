@@ -8,6 +8,7 @@ Knows: FastAPI, the queue, the backend's calls. Does not know: models, where cor
     POST /v1/search    {"query": "…", "k": 10, "mode": "bm25"}      -> {"passages": […], "snapshots": {…}}
     POST /v1/verify    {"text": "…"}                                -> {"occurs": true, "places": […], …}
     GET  /v1/corpus, /v1/documents?id=…, /healthz, /readyz, /metrics, /v1/openapi.json
+    GET  /v1/documents/page?id=…, /v1/documents/file?id=…           with --files
     POST, PUT, DELETE /v1/documents                                 with --writable
 
 `Server-Timing` of a reply says where the time went: `wait`, the steps, `total`, in milliseconds.
@@ -21,6 +22,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 from fastapi import FastAPI, Query
@@ -30,12 +32,12 @@ from starlette.responses import Response
 
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.quotes import documents_of, verify_quotes, word_ranges
-from quoth.errors import InputError
+from quoth.corpus.exact.quotes import verify_quotes, word_ranges
 from quoth.records import Document, Hit, Prediction, Predictions
 from quoth.service import replies
 from quoth.service.batches import BatchQueue, Done, aside
-from quoth.service.limits import BoundError, Limits, check_unicode
+from quoth.service.limits import Limits, check_unicode
+from quoth.service.originals import Originals, add_originals, part
 from quoth.service.page import add_page
 from quoth.service.problems import JSON, PROBLEMS, Problem, add_problems, described, problem
 from quoth.service.requests import Documents, Forms, forms
@@ -85,6 +87,7 @@ class Service:
     limits: Limits
     access: Access
     examples: Sequence[str] = ()
+    originals: Originals | None = None
     counts: Counts = field(default_factory=Counts)
     queue: BatchQueue = field(init=False)
     reads: BatchQueue = field(init=False)
@@ -103,6 +106,8 @@ class Service:
         """Returns when everything that was accepted is done."""
         self.queue.close()
         self.reads.close()
+        if self.originals:
+            self.originals.close()
 
     def count(self) -> None:
         """Bring the gauges up to date."""
@@ -128,6 +133,7 @@ def create_app(
     access: Access | None = None,
     log_text: bool = False,
     examples: Sequence[str] = (),
+    files: Path | None = None,
 ) -> FastAPI:
     """The application of a service. One process serves it: the queue and its batches are in memory.
 
@@ -137,6 +143,7 @@ def create_app(
         access (Access | None): Token, writing, host names. Default: `Access()`.
         log_text (bool): Write bodies of requests to the log. Default: False.
         examples (Sequence[str]): Questions, or sentences with a blank, that the page offers. Default: ().
+        files (Path | None): The folder of the files that documents were read from, if pages and files may be shown.
 
     Returns:
         A FastAPI application, for any ASGI server.
@@ -147,7 +154,7 @@ def create_app(
         True
     """
     limits, access = limits or Limits(), access or Access()
-    service = Service(backend, limits, access, examples)
+    service = Service(backend, limits, access, examples, Originals(files, limits) if files else None)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -174,6 +181,8 @@ def create_app(
     made = forms(limits, backend.asks())
     _add_questions(api, service, made)
     _add_documents(api, service)
+    if service.originals:
+        add_originals(api, service.originals, backend.view)
     _add_state(api, service)
     add_page(api)
     add_problems(api, backend.folders)
@@ -236,7 +245,8 @@ def _add_documents(api: FastAPI, service: Service) -> None:
     async def read(place: Annotated[replies.DocumentPlace, Query()]) -> Response:
         """The text of a document, or a part of it."""
         check_unicode("id", place.id)
-        return await service.read(lambda: _rendered(service, _document(service, place)))
+        view = await aside(service.backend.view, place.corpus, place.snapshot)
+        return await service.read(lambda: _rendered(service, part(view.corpora, place, service.limits)))
 
     if not service.access.writable:
         return
@@ -362,31 +372,8 @@ def _about(service: Service) -> dict[str, Any]:
         for each in backend.view().corpora
     ]
     state = {"version": __version__, "writable": service.access.writable, "limits": asdict(service.limits)}
+    state |= {"files": service.originals is not None}
     return {"corpora": corpora, **backend.describe(), **state, "examples": [*service.examples]}
-
-
-def _document(service: Service, place: replies.DocumentPlace) -> dict[str, Any]:
-    """A document of the first corpus that has it. Raises UnknownDocumentError, InputError."""
-    corpus, document = documents_of(service.backend.view(place.corpus, place.snapshot).corpora, place.id)[0]
-    start, end = place.start, len(document.text) if place.end is None else min(place.end, len(document.text))
-    if start > end:
-        raise InputError(f"start is {start:,} and end {end:,}; the text has {len(document.text):,} characters")
-    if end - start > service.limits.reply:
-        raise BoundError(
-            f"the text has {len(document.text):,} characters; at most {service.limits.reply:,} at once: give start "
-            "and end"
-        )
-    return {
-        "corpus": corpus.name,
-        "snapshot": corpus.snapshot,
-        "id": document.id,
-        "title": document.title,
-        "metadata": dict(document.metadata),
-        "text": document.text[start:end],
-        "start": start,
-        "end": end,
-        "length": len(document.text),
-    }
 
 
 def _write(service: Service, name: str | None, method: str, given: Any) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Limits:
     `body` bytes, `text` characters of each text, `texts` texts in a list, `neighbours` of a query, `passages` read or
     searched inside, `answers` and places of evidence; `concurrency` batches at work at once, each of `batch` texts,
     while `queue` requests wait; `timeout` seconds until a request is given up, and until its reply must have been read.
-    A reply contains `reply` characters of text at most.
+    A reply contains `reply` characters of text at most; a file whose pages are shown has `file` bytes.
 
     Raises InputError unless all are above 0.
     """
@@ -46,6 +46,7 @@ class Limits:
     batch: Count = 16
     timeout: Annotated[float, Ge(0.001)] = 60.0
     reply: Count = 1_000_000
+    file: Count = 100_000_000
 
     def __post_init__(self) -> None:
         check_fields(self, "limit ")

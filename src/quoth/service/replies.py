@@ -136,14 +136,27 @@ class Verified(Reply):
     snapshots: Snapshots
 
 
-class DocumentPlace(Reply):
-    """Which document, and which of its characters."""
+class DocumentName(Reply):
+    """Which document."""
 
     id: str
     corpus: str | None = None
     snapshot: Annotated[int | None, Field(ge=0, lt=MOST)] = None
+
+
+class DocumentPlace(DocumentName):
+    """Which document, and which of its characters."""
+
     start: Annotated[int, Field(ge=0, lt=MOST)] = 0
     end: Annotated[int | None, Field(ge=0, lt=MOST)] = None
+
+
+class PagePlace(DocumentName):
+    """Which characters of which document, and how wide a picture of their page is to be."""
+
+    start: Annotated[int, Field(ge=0, lt=MOST)]
+    end: Annotated[int, Field(ge=1, lt=MOST)]
+    width: Annotated[int, Field(ge=100, le=2000, description="Pixels.")] = 1000
 
 
 class DocumentReply(Reply):
@@ -192,6 +205,7 @@ class About(Reply):
         Field(description="With --vectors: how far those of a corpus's passages are (complete, failed)."),
     ] = {}
     writable: bool
+    files: Annotated[bool, Field(description="With --files: whether pages and files of documents can be had.")]
     limits: dict[str, float]
     examples: Annotated[list[str], Field(description="Questions that these corpora answer.")]
 

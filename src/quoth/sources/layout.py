@@ -284,7 +284,8 @@ class Writer:
                 rows[-1] = [before + more for before, more in zip(rows[-1], cells, strict=True)]
             else:
                 rows.append(cells)
-        self._text.table([[self._cell(cell) for cell in row] for row in rows], _is_headed(rows))
+        if rows:
+            self._text.table([[self._cell(cell) for cell in row] for row in rows], _is_headed(rows))
 
     def _cell(self, words: Line) -> list[Piece]:
         return [Piece(text, tuple(place)) for text, *place in self._pieces([words])] if words else []

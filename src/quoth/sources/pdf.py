@@ -22,13 +22,7 @@ _WORD = re.compile(r"[^\s\x00-\x1f\ufffe\uffff]+\ufffe?")
 
 def read(content: bytes, name: str) -> Source:
     """The text of a PDF. Raises ValueError if it cannot be opened, or has no text."""
-    import pypdfium2
-
-    try:
-        file = pypdfium2.PdfDocument(content)
-    except pypdfium2.PdfiumError as error:
-        locked = "password" in str(error).lower()
-        raise ValueError("it is encrypted; save it without a password" if locked else f"not a PDF ({error})") from None
+    file = opened(content)
     if len(file) > _MOST_PAGES:
         raise ValueError(f"{len(file):,} pages, but at most {_MOST_PAGES:,} are read; split it")
     pages = [_page(file, number) for number in range(len(file))]
@@ -47,6 +41,17 @@ def read(content: bytes, name: str) -> Source:
             "pages": len(pages),
         }
     )
+
+
+def opened(content: bytes) -> Any:
+    """The file as pdfium has it. Raises ValueError."""
+    import pypdfium2
+
+    try:
+        return pypdfium2.PdfDocument(content)
+    except pypdfium2.PdfiumError as error:
+        locked = "password" in str(error).lower()
+        raise ValueError("it is encrypted; save it without a password" if locked else f"not a PDF ({error})") from None
 
 
 def _date(value: str) -> str:

@@ -1,8 +1,8 @@
 """Parsers in a process of their own, so that a file that makes one hang, crash or grow ends only that process.
 
-Knows how a file goes there and its text comes back: a line of JSON and bytes, nothing that is executed. The process
-gets the bytes of one file at a time, never a path, and is replaced if it ends or takes too long. Does not know formats:
-it calls the `read` of the module `quoth.sources.<format>`.
+Knows how a file goes there and its text, or a file made of it, comes back: a line of JSON and bytes, nothing that is
+executed. The process gets the bytes of one file at a time, never a path, and is replaced if it ends or takes too long.
+Does not know formats: it calls the `read` of the module `quoth.sources.<format>`, or another function of this room.
 """
 
 import json
@@ -19,6 +19,10 @@ from quoth.source_map import encode
 SECONDS = 300.0
 MEMORY = 4 << 30
 """What reading one file may take; the memory only where the system limits it."""
+
+
+Answer = tuple[dict[str, Any], list[bytes]]
+"""What comes back: why there is nothing, or what else is known; and bytes, in two parts."""
 
 
 class Read(NamedTuple):
@@ -38,6 +42,17 @@ class Worker:
 
     def read(self, format: str, content: bytes, name: str) -> Read:
         """The text of a file of this format. Raises ValueError that says why there is none."""
+        head, [text, source_map] = self._answer(f"{format}.read", content, {"name": name})
+        return Read(text.decode(), source_map, head["metadata"])
+
+    def made(self, function: str, content: bytes, **given: Any) -> bytes:
+        """What a function of this room (`marks.picture`) makes of a file; `given` is as JSON has it.
+
+        Raises ValueError that says why there is nothing.
+        """
+        return self._answer(function, content, given)[1][0]
+
+    def _answer(self, function: str, content: bytes, given: dict[str, Any]) -> Answer:
         process = self._process = self._process or self._start()
         is_late = Event()
 
@@ -49,7 +64,7 @@ class Worker:
         timer.daemon = True
         timer.start()
         try:
-            reply = _asked(process, {"format": format, "name": name}, content)
+            reply = _asked(process, {"function": function, "given": given}, content)
         finally:
             timer.cancel()
         if reply is None:
@@ -57,8 +72,8 @@ class Worker:
             if is_late.is_set():
                 raise ValueError(f"not read within {self._seconds:,.0f} seconds; split it, or convert it to text")
             raise ValueError("its parser crashed: the file is damaged, or too large; repair it, or convert it to text")
-        if isinstance(reply, str):
-            raise ValueError(reply)
+        if reply[0]["error"]:
+            raise ValueError(reply[0]["error"])
         return reply
 
     def close(self) -> None:
@@ -85,18 +100,15 @@ class Worker:
         )
 
 
-def _asked(process: "subprocess.Popen[bytes]", asked: dict[str, str], content: bytes) -> Read | str | None:
-    """What the process says: a text, why there is none, or nothing because it ended."""
+def _asked(process: "subprocess.Popen[bytes]", asked: dict[str, Any], content: bytes) -> Answer | None:
+    """What the process says, or None because it ended."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         _send(process.stdin, asked, content)
-        if (said := _received(process.stdout, 2)) is None:
-            return None
+        return _received(process.stdout, 2)
     except OSError:
         return None
-    head, (text, source_map) = said
-    return head["error"] or Read(text.decode(), source_map, head["metadata"])
 
 
 def _send(stream: IO[bytes], head: dict[str, Any], *parts: bytes) -> None:
@@ -106,7 +118,7 @@ def _send(stream: IO[bytes], head: dict[str, Any], *parts: bytes) -> None:
     stream.flush()
 
 
-def _received(stream: IO[bytes], count: int) -> tuple[dict[str, Any], list[bytes]] | None:
+def _received(stream: IO[bytes], count: int) -> Answer | None:
     """A line and this many parts; None if the stream ends before."""
     if not (line := stream.readline()).endswith(b"\n"):
         return None
@@ -117,9 +129,11 @@ def _received(stream: IO[bytes], count: int) -> tuple[dict[str, Any], list[bytes
 
 def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes, bytes]:
     try:
-        source = import_module(f"quoth.sources.{asked['format']}").read(content, asked["name"])
-        text, places = source.text.encode(), encode(source.kind, source.runs)
-        return {"error": "", "metadata": source.metadata}, text, places
+        module, _, function = asked["function"].partition(".")
+        made = getattr(import_module(f"quoth.sources.{module}"), function)(content, **asked["given"])
+        if isinstance(made, bytes):
+            return {"error": ""}, made, b""
+        return {"error": "", "metadata": made.metadata}, made.text.encode(), encode(made.kind, made.runs)
     except MemoryError:
         why = "reading it takes too much memory; split it, or convert it to text"
     except RecursionError:
@@ -128,7 +142,7 @@ def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], by
         why = str(error)
     except Exception as error:  # every parser raises its own
         why = f"it cannot be read ({type(error).__name__}: {error})"
-    return {"error": " ".join(why.split())[:500] or "it cannot be read", "metadata": {}}, b"", b""
+    return {"error": " ".join(why.split())[:500] or "it cannot be read"}, b"", b""
 
 
 def main(memory: int) -> None:

@@ -26,11 +26,25 @@ export function keep(token) {
 
 /** Asks the service; the reply's JSON and where the time went. Raises Trouble. */
 export async function call(method, path, { body, signal } = {}) {
+  const begin = performance.now();
+  const reply = await sent(method, path, body, signal);
+  const content = await reply.json().catch(() => null);
+  if (content === null) throw new Trouble("No answer", `Status ${reply.status}`, reply.status);
+  return { content, times: times(reply.headers.get("server-timing"), performance.now() - begin) };
+}
+
+/** A picture or a file of the service. Raises Trouble. */
+export async function load(path) {
+  const reply = await sent("GET", path);
+  return reply.blob().catch(() => { throw new Trouble("No answer", "The service did not send all of it."); });
+}
+
+/** A reply that is not an error. */
+async function sent(method, path, body, signal) {
   const headers = {};
   const token = sessionStorage.getItem(KEY);
   if (token) headers.authorization = `Bearer ${token}`;
   if (body) headers["content-type"] = "application/json";
-  const begin = performance.now();
   let reply;
   try {
     reply = await fetch(path, { method, headers, body: body && JSON.stringify(body), signal, cache: "no-store" });
@@ -38,13 +52,10 @@ export async function call(method, path, { body, signal } = {}) {
     if (error.name === "AbortError") throw error;
     throw new Trouble("No answer", "The service does not answer. Is it still running?");
   }
+  if (reply.ok) return reply;
   const content = await reply.json().catch(() => null);
-  if (!reply.ok || content === null) {
-    const after = Number(reply.headers.get("retry-after")) || 0;
-    const title = content?.title ?? "No answer";
-    throw new Trouble(title, content?.detail ?? `Status ${reply.status}`, reply.status, after);
-  }
-  return { content, times: times(reply.headers.get("server-timing"), performance.now() - begin) };
+  const after = Number(reply.headers.get("retry-after")) || 0;
+  throw new Trouble(content?.title ?? "No answer", content?.detail ?? `Status ${reply.status}`, reply.status, after);
 }
 
 /** `Server-Timing` as milliseconds by name, with what was spent outside of the steps as `other`. */

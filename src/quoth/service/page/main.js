@@ -152,7 +152,7 @@ function render(state, places, replies) {
     document.querySelector(".answer[aria-expanded=true]")?.setAttribute("aria-expanded", "false");
     item.button.setAttribute("aria-expanded", "true");
     remember(state, number, place);
-    show(item.places, item.more, place, (moved) => remember(state, number, moved));
+    show(item.places, item.more, place, (moved) => remember(state, number, moved), about.files);
   };
   const built = (isSearch ? hitList : answerList)(columns, state.get("q"), open, { only, BLANK, about, view: state.get("view") });
   $("board").dataset.state = "answered";

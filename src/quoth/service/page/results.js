@@ -150,7 +150,7 @@ function hit(column, found, note, items, open) {
   const corpus = names.length === 1 ? names[0] : undefined;
   const place = {
     document_id: found.document_id, title: found.title, corpus, snapshot: corpus && column.content.snapshots[corpus],
-    start: found.start, end: found.end, context: found.text, context_start: found.start, keys,
+    start: found.start, end: found.end, context: found.text, context_start: found.start, keys, location: found.location,
   };
   const matches = found.matches.map((each) =>
     make("span", {}, `${each.query} ↔ `, make("b", {}, each.start < each.end ? each.text : `${each.text} (title)`), ` ${each.similarity.toFixed(2)}`),
