@@ -44,7 +44,7 @@ def highlight(
     \b
     Example:
       quoth index reports/ -o reports.quoth
-      quoth ask reports.quoth "What is the capital of Uganda?" --json > answers.json
+      quoth ask reports.quoth "Who is the chair?" --json > answers.json
       quoth highlight answers.json --files reports/ -o marked.pdf
     """
     from quoth.sources.files import check_parsers, format_of
