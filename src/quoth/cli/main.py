@@ -21,6 +21,7 @@ from quoth import __version__
 from quoth.cli import (
     corpus,
     demo,
+    diff,
     embed,
     highlight,
     info,
@@ -71,7 +72,7 @@ app = typer.Typer(
     add_help_option=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (corpus, sync, info, embed, demo, query, search, highlight, serve, train):
+for _part in (corpus, sync, info, embed, demo, query, search, diff, highlight, serve, train):
     app.registered_commands += _part.app.registered_commands
 flow_help(app)
 

@@ -1,0 +1,157 @@
+"""The command that says whose answers changed between two corpora, or two snapshots of one: diff.
+
+Knows when an answer counts as changed, and how to show it. Does not know how answers are found.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quoth.cli.models import load, load_predictor, open_corpora
+from quoth.cli.options import Json, Setup, as_utf8
+from quoth.cli.output import counting, print_json, results
+from quoth.cli.records import takes_setup
+from quoth.errors import InputError
+from quoth.records import NOT_FOUND, Prediction
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.records import Evidence
+
+app = typer.Typer()
+AT_A_TIME = 16
+Answers = Sequence[Prediction]
+_AT_SNAPSHOT = re.compile(r"(.+)@(\d+)")
+
+
+@app.command(rich_help_panel="Ask a corpus")
+@takes_setup
+def diff(
+    old: Annotated[str, typer.Argument(metavar="OLD", callback=as_utf8, help="A corpus, or DIR@N for its snapshot N.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", callback=as_utf8, help="As OLD.")],
+    ask: Annotated[
+        Path,
+        typer.Option("--ask", metavar="FILE", help="Questions, or texts with one [MASK], one a line."),
+    ],
+    *,
+    model: Annotated[str, typer.Option("--model", help="What answers questions: a shipped model or a folder.")] = (
+        "quoth-reader"
+    ),
+    fills: Annotated[str, typer.Option("--fill-model", help="What fills blanks.")] = "quoth-mini",
+    setup: Setup,
+    json: Json = False,
+) -> None:
+    """Say whose answers changed between two corpora.
+
+    An answer changed if the best answers differ and the sentence of one of them is not in the other corpus: what both
+    corpora say is no change. With an unsure answer among them it is only reported. The exit code is 1 if an answer
+    changed.
+
+    \\b
+    Example:
+      quoth diff atlas-2016.quoth atlas-2026.quoth --ask questions.txt
+      quoth diff notes.quoth@3 notes.quoth --ask questions.txt --json
+    """
+    from quoth.corpus.documents import read_text
+
+    lines = [line for line in map(str.strip, read_text(ask).splitlines()) if line]
+    if not lines:
+        raise InputError(f"{ask}: no question in it; write one a line")
+    corpora = [_opened(name) for name in (old, new)]
+    counts = {"changed": 0, "unsure": 0}
+    with counting("asking", "questions") as progress:
+        found = [_answers(lines, corpus, model, fills, setup, progress) for corpus in corpora]
+    for text, before, after in zip(lines, *found, strict=True):
+        outcome = compared(before, after, corpora[0], corpora[1])
+        if outcome in counts:
+            counts[outcome] += 1
+        if json:
+            print_json({"query": text, "outcome": outcome, "old": _as_json(before), "new": _as_json(after)})
+        elif outcome != "same":
+            _show(text, outcome, before, after)
+    if not json:
+        told = f"{counts['changed']:,} of {len(lines):,} answers changed"
+        results().print(told + (f", {counts['unsure']:,} may have" if counts["unsure"] else ""), soft_wrap=True)
+    if counts["changed"]:
+        raise typer.Exit(1)
+
+
+def compared(before: Answers, after: Answers, old: "Corpus", new: "Corpus") -> str:
+    """What became of an answer: `same`, `changed`, or `unsure` if it may have changed."""
+    from quoth.cli.demo import same_answer
+
+    first, second = ([each for each in found[:1] if each.status != "not_found"] for found in (before, after))
+    if first and second and same_answer(first[0].text, second[0].text):
+        return "same"
+    moved = [
+        not _says(corpus, each.evidence[0])
+        for found, corpus in ((first, new), (second, old))
+        for each in found
+        if each.evidence
+    ]
+    if not any(moved):
+        return "same"
+    return "changed" if all(each.status == "answered" for each in (*first, *second)) else "unsure"
+
+
+def _says(corpus: "Corpus", place: "Evidence") -> bool:
+    """Whether the sentence of a place occurs in a corpus."""
+    from quoth.corpus.exact.quotes import verify_quote
+    from quoth.text.passages import sentences
+
+    start, end = place.start - place.context_start, place.end - place.context_start
+    around = [place.context[a:b] for a, b in sentences(place.context) if a <= start and end <= b]
+    return verify_quote(corpus, (around or [place.context])[0], 1).occurs
+
+
+def _opened(name: str) -> "Corpus":
+    from quoth.corpus.corpus import Corpus
+
+    if not Path(name).exists() and (match := _AT_SNAPSHOT.fullmatch(name)):
+        return Corpus.open(match[1], int(match[2]))
+    return open_corpora(Path(name))[0]
+
+
+def _answers(
+    lines: Sequence[str], corpus: "Corpus", model: str, fills: str, setup: Setup, progress: Any
+) -> list[Answers]:
+    from quoth.model.calls import check_blank, with_mask
+    from quoth.text.tokenizer import MASK
+
+    is_blank = [MASK in with_mask(line, MASK) for line in lines]
+    answers = dict[str, Answers]()
+    for blank, name, load_one in ((True, fills, load), (False, model, load_predictor)):
+        texts = list(dict.fromkeys(line for line, each in zip(lines, is_blank, strict=True) if each is blank))
+        for text in texts if blank else ():
+            check_blank(text)
+        loaded: Any = load_one(name, [corpus], setup) if texts else None
+        for at in range(0, len(texts), AT_A_TIME):
+            part = texts[at : at + AT_A_TIME]
+            found = loaded.fill(part, top_k=1) if blank else loaded.ask(part, top_k=1)
+            answers |= dict(zip(part, found, strict=True))
+            progress(len(answers), len(lines))
+    return [answers[line] for line in lines]
+
+
+def _as_json(found: Answers) -> dict[str, Any] | None:
+    return found[0].to_dict() if found else None
+
+
+def _show(text: str, outcome: str, before: Answers, after: Answers) -> None:
+    from rich.text import Text
+
+    from quoth.cli.render import printable, show_quote
+
+    console = results()
+    console.print(Text(printable(text)).append("  may have changed" if outcome == "unsure" else "", style="dim"))
+    for edition, found in (("old", before), ("new", after)):
+        said = [each for each in found[:1] if each.status != "not_found"]
+        line = Text(f"  {edition} ", style="dim").append(printable(said[0].text) if said else NOT_FOUND, style="bold")
+        if said:
+            line.append(f"  {'unsure, ' * (said[0].status == 'unsure')}{100 * said[0].probability:.0f} %", style="cyan")
+        console.print(line, soft_wrap=True)
+        if said and said[0].evidence:
+            show_quote(console, said[0].evidence[0])
