@@ -50,7 +50,7 @@ def diff(
     corpora say is no change. With an unsure answer among them it is only reported. The exit code is 1 if an answer
     changed.
 
-    \\b
+    \b
     Example:
       quoth diff atlas-2016.quoth atlas-2026.quoth --ask questions.txt
       quoth diff notes.quoth@3 notes.quoth --ask questions.txt --json
