@@ -13,6 +13,7 @@ from typing import Any
 
 from quoth.cli.output import markdown
 from quoth.records import Evidence, Prediction
+from quoth.source_map import as_json
 from quoth_eval.statistics import Difference, Interval, interval, macro_interval, paired
 
 Table = tuple[list[str], list[list[str]]]
@@ -48,7 +49,7 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """The row as a line of predictions.jsonl has it."""
-        return asdict(self)
+        return as_json(self)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Row:

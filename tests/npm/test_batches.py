@@ -199,7 +199,7 @@ def test_filled_inputs_hold_every_token_of_a_document(tokenizer: TextTokenizer, 
 
 
 def test_an_unknown_splitter_is_refused(tokenizer: TextTokenizer) -> None:
-    with pytest.raises(InputError, match=r"splitter 'full' is not one of words:N.*; nor filled"):
+    with pytest.raises(InputError, match=r"splitter 'full' is not one of blocks:N, .*; nor filled"):
         tokenize_documents(DOCUMENTS, tokenizer, splitter="full")
 
 
