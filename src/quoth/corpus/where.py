@@ -32,6 +32,7 @@ _TOKEN = re.compile(
     | (?P<name>[^\W\d][\w.-]*|"[^"]+") | (?P<sign><=|>=|<>|!=|==?|<|>|\(|\)|,) | (?P<end>$))""",
     re.VERBOSE,
 )
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?)?)?)?")
 _ORDER: dict[str, Callable[[int], bool]] = {
     "=": lambda order: order == 0,
@@ -245,8 +246,7 @@ class _Parser:
             form = self._value()
             if not isinstance(form, str):
                 self._fail("a text after like")
-            parts = {"%": ".*", "_": "."}
-            pattern = re.compile("".join(parts.get(c, re.escape(c)) for c in str(form)), re.IGNORECASE | re.DOTALL)
+            pattern = _pattern(form)
             return Test(name, [form], lambda found: bool(pattern.fullmatch(found)) if isinstance(found, str) else None)
         self._fail("=, !=, <, <=, >, >=, in, between, like or is")
 
@@ -255,7 +255,9 @@ class _Parser:
         if not (kind in ("text", "number") or word in ("true", "false")):
             self._fail("a value: 'text', a number, true or false")
         self._next()
-        return word[1:-1].replace("''", "'") if kind == "text" else word == "true" if kind == "keyword" else float(word)
+        return (
+            word[1:-1].replace("''", "'") if kind == "text" else word == "true" if kind == "keyword" else _spelled(word)
+        )
 
 
 def compare(found: Any, value: Value) -> int | None:
@@ -274,13 +276,26 @@ def compare(found: Any, value: Value) -> int | None:
     return int(found > value) - int(found < value)
 
 
-def _number(found: Any) -> float | None:
-    if isinstance(found, bool):
-        return None
-    try:
-        return float(found) if isinstance(found, (int, float, str)) else None
-    except ValueError:
-        return None
+def _pattern(form: str) -> re.Pattern[str]:
+    """What `like` looks for. The first place of a part between two % serves as well as any later one, so that it is
+    final (an atomic group): otherwise a few % take time exponential in their number."""
+    first, *others = ("".join("." if c == "_" else re.escape(c) for c in part) for part in form.split("%"))
+    if others:
+        *between, last = others
+        first += "".join(f"(?>.*?{part})" for part in between) + f".*{last}"
+    return re.compile(first, re.IGNORECASE | re.DOTALL)
+
+
+def _number(found: Any) -> int | float | None:
+    """A number, also one that a text spells; NaN, which `float` reads, would be equal to every number."""
+    if isinstance(found, str):
+        return _spelled(found) if len(found) <= LONGEST and _NUMBER.fullmatch(found) else None
+    return found if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+
+
+def _spelled(number: str) -> int | float:
+    """Whole numbers exactly, as ids with more digits than a float keeps."""
+    return int(number) if number.strip().lstrip("+-").isdecimal() else float(number)
 
 
 def _met(test: Callable[[int], bool], order: int | None) -> bool | None:
