@@ -36,12 +36,13 @@ def open_corpora(
 ) -> "list[Corpus]":
     """The corpora of a command, without repetitions, or the parts that --where and --as-of leave. Raises
     CorpusNotFoundError, InputError."""
+    from quoth.corpus.view import parts
+    from quoth.corpus.where import dated
+
     corpora = [*map(open_corpus, dict.fromkeys([first, *(more or ())]))]
     if as_of is not None:
-        from quoth.corpus.where import dated
-
-        corpora = [each.where(dated(as_of)) for each in corpora]
-    return corpora if where is None else [each.where(where) for each in corpora]
+        corpora = parts(corpora, dated(as_of))
+    return corpora if where is None else parts(corpora, where)
 
 
 def ray_model(model: str, setup: Setup) -> "ModelName":

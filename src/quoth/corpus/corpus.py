@@ -23,6 +23,7 @@ from quoth.corpus.manifest import (
 from quoth.corpus.repair import Repairs, repair, verify
 from quoth.corpus.snapshot import Snapshot, open_snapshot
 from quoth.corpus.view import CorpusView
+from quoth.corpus.where import parse
 from quoth.corpus.writer import RESERVE, Writer, release, split_documents, sweep
 from quoth.errors import CorpusNotFoundError, CorruptionError, DamageWarning, InputError, advising, remedy_of
 from quoth.records import Document
@@ -172,7 +173,7 @@ class Corpus(CorpusView):
                 opened = open_snapshot(self.path, None, self.segments)
                 if opened.damaged != self.damaged:
                     _tell(opened)
-                self._snapshot = opened.where(condition) if (condition := self._snapshot.condition) else opened
+                self._snapshot = opened.where(parse(condition)) if (condition := self._snapshot.condition) else opened
 
     def is_current(self) -> bool:
         """Whether this is what the folder has now: the latest snapshot of this corpus, with the same files damaged.
@@ -381,7 +382,9 @@ def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "", conditio
     if corpus.snapshot < snapshot or (corpus.snapshot == snapshot and not same):
         raise CorpusNotFoundError(_REPLACED.format(path))
     corpus._pinned = pinned
-    return corpus.where(condition) if condition else corpus
+    if condition:
+        corpus._snapshot = corpus._snapshot.where(parse(condition))
+    return corpus
 
 
 CorpusOrPath = Corpus | str | Path

@@ -19,7 +19,7 @@ from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import Manifest, manifest_path, read_manifest
 from quoth.corpus.segment import Damaged, Segment, Split, open_segment
-from quoth.corpus.where import names_in, parse
+from quoth.corpus.where import Condition
 from quoth.errors import (
     CorruptionError,
     DuplicateDocumentError,
@@ -94,22 +94,19 @@ class Snapshot:
         is_counted = not (self.damaged or self.manifest.bypassed or self.condition)
         return self.manifest.num_passages if is_counted else len(self.live_rows())
 
-    def where(self, condition: str) -> "Snapshot":
-        """The same as if documents that do not meet a condition were deleted. Raises InputError."""
-        read, known, others = parse(condition), set[str](), list[Deletion]()
+    def where(self, condition: Condition) -> "Snapshot":
+        """The same as if documents that do not meet a condition were deleted."""
+        others = list[Deletion]()
         for segment in self.segments:
             for number in self.live_documents(segment):
                 document_id, title, metadata = segment.record(number)
-                record = {"id": document_id, "title": title, **metadata}
-                known.update(names_in(record))
-                if not read.holds(record):
+                if not condition({"id": document_id, "title": title, **metadata}):
                     others.append(deletion(segment, number))
-        read.check(known)
         kept = copy(self)
         for name in ("num_documents", "num_passages", "live_words"):
             kept.__dict__.pop(name, None)
         kept.deletions = self.deletions.plus(others)
-        kept.condition = f"({self.condition}) and ({condition})" if self.condition else condition
+        kept.condition = f"({self.condition}) and ({condition.text})" if self.condition else condition.text
         return kept
 
     def is_altered(self) -> bool:

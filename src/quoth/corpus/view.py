@@ -5,11 +5,11 @@ Knows what is public of a snapshot. Does not know who writes, or how to move to 
 Shape suffixes that differ from the project's: R rows, N hits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from quoth.corpus.bm25 import LiveWords, Query, count, search
 from quoth.corpus.segment import Damaged, Segment
 from quoth.corpus.snapshot import Snapshot, deletion
-from quoth.corpus.where import facets
+from quoth.corpus.where import facets, parse
 from quoth.records import Document, Passage
 
 
@@ -56,6 +56,11 @@ class CorpusView:
     def num_passages(self) -> int:
         """Number of passages, without those of deleted documents and of damaged segments."""
         return self._snapshot.num_passages
+
+    @property
+    def condition(self) -> str:
+        """What the documents of a part meet (`where`); "" for a whole corpus."""
+        return self._snapshot.condition
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -179,8 +184,7 @@ class CorpusView:
             >>> corpus.where("title like '%genji%' or id = 'carmen'").num_documents
             2
         """
-        part = copy(self)
-        part._snapshot = self._snapshot.where(condition)
+        [part] = parts([self], condition)
         return part
 
     def fields(self) -> dict[str, dict[str, Any]]:
@@ -194,7 +198,9 @@ class CorpusView:
             >>> corpus.fields()
             {}
         """
-        return facets(document.metadata for document in self.documents())
+        snapshot = self._snapshot
+        numbered = ((segment, number) for segment in self.segments for number in snapshot.live_documents(segment))
+        return facets(segment.record(number)[2] for segment, number in numbered)
 
     def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these rows are passages of this snapshot, and not deleted: bool [R]."""
@@ -229,3 +235,18 @@ class CorpusView:
         """
         parts, asked = self.live_words, Query.of(query)
         return search(parts, asked, k, count(parts, asked))
+
+
+View = TypeVar("View", bound=CorpusView)
+
+
+def parts(corpora: Iterable[View], condition: str) -> list[View]:
+    """The parts of several corpora whose documents meet a condition; a field that one of them has is known in all.
+
+    Raises InputError as `CorpusView.where`.
+    """
+    read, made = parse(condition), [copy(each) for each in corpora]
+    for part in made:
+        part._snapshot = part._snapshot.where(read)
+    read.check()
+    return made

@@ -71,18 +71,26 @@ class Test:
 
 @dataclass
 class Condition:
-    """A condition that was read; `holds` says whether a record meets it."""
+    """A condition that was read. Called with a record, it says whether that meets it, and remembers its fields."""
 
+    text: str
     holds: Holds
     names: list[str]
     tests: list[Test] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
 
-    def check(self, known: set[str]) -> None:
-        """Raises InputError for a field that no record had (`known`), or none had in a form that can be compared."""
+    def __call__(self, record: Record) -> bool:
+        self.known.update(names_in(record))
+        return self.holds(record)
+
+    def check(self) -> None:
+        """Raises InputError for a field that no record had, or none had in a form that can be compared."""
         for name in self.names:
-            if name not in known:
-                there = ", ".join(sorted(known)[:20]) or "none"
-                raise InputError(f"where: no document has a field {name!r}{nearest(name, known)}; there are: {there}")
+            if self.known and name not in self.known:
+                there = ", ".join(sorted(self.known)[:20])
+                raise InputError(
+                    f"where: no document has a field {name!r}{nearest(name, self.known)}; there are: {there}"
+                )
         for test in self.tests:
             if not test.compared and test.strange is not None:
                 kind = _kind(test.strange)
@@ -150,7 +158,7 @@ class _Parser:
         holds = self._either(0)
         if self._kind != "end":
             self._fail("and, or, or the end")
-        return Condition(holds, self._names, self._tests)
+        return Condition(self._text, holds, self._names, self._tests)
 
     def _next(self) -> None:
         self._place = len(self._text) - len(self._text[self._at :].lstrip())

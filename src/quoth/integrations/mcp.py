@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import documents_of, verify_quotes
+from quoth.corpus.view import parts
 from quoth.corpus.where import EXAMPLE
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
 from quoth.index.finder import Finder
@@ -199,7 +200,7 @@ class Tools:
                 for each in self._corpora if name is None else [name]:
                     self._catch_up(each)
                 searched = [each for each in self._corpora.values() if name in (None, each.name)]
-                yield searched if where is None else [each.where(where) for each in searched]
+                yield searched if where is None else parts(searched, where)
         except QuothError as error:
             raise ToolError(str(error)) from error
 

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.view import parts
 from quoth.errors import (
     CorpusNotFoundError,
     EmptyCorpusError,
@@ -157,7 +158,7 @@ class Library:
             names = ", ".join(each.name for each in corpora)
             raise InputError(f"snapshot {snapshot} is given without a corpus; add its corpus: {names}")
         opened = corpora if key[1] is None else [Corpus.open(corpora[0].path, snapshot)]
-        opened = opened if where is None else [each.where(where) for each in opened]
+        opened = opened if where is None else parts(opened, where)
         with self._lock:
             # What was the latest may not be it any longer.
             if key[1] is not None or all(each is self._latest[each.name] for each in corpora):
