@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.view import parts
 from quoth.encoders.keys import EncodedPassage, TextSpan
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError
 from quoth.index import retriever as retriever_module
@@ -136,6 +137,23 @@ def test_nearest_passages_equal_brute_force(corpora: list[Corpus], many: bool, k
         assert found[3] == []
         assert len(found[0]) == min(k, sum(corpus.num_passages for corpus in corpora))
     assert retriever.nearest_passages(q_QD[:0], k, []) == []
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_part_with_fewer_passages_than_k_is_searched_once(
+    corpora: list[Corpus], many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, q_QD, depths = Random(many), queries(3), list[int]()
+    embed(corpora, encoder, "fp32")
+    search = retriever_module.search_tables
+    monkeypatch.setattr(retriever_module, "search_tables", lambda *given: (depths.append(given[2]), search(*given))[1])
+    part = parts(corpora, "id in ('a3', 'c1')")
+    assert all(each.num_passages for each in part)
+    retriever = Retriever(part, encoder)
+    live = sum(len(encoder.vectors(each.text)) for corpus in part for each in corpus.passages())
+    found = retriever.nearest_passages(q_QD, live + 1, [()] * 3)
+    assert_same(found, brute(part, encoder, q_QD, [()] * 3), live + 1)
+    assert depths == [live + 1]
 
 
 def test_late_passages_are_encoded_once_and_deleted_ones_never_found(corpora: list[Corpus]) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from quoth.corpus.bm25 import PassageRef, Ranking, check_not_empty
 from quoth.encoders.keys import EncodedPassage, KeyEncoder
 from quoth.index.key_table import KeyHits, KeyTable, in_memory, passage_of
-from quoth.index.search import search_tables
+from quoth.index.search import num_live, search_tables
 from quoth.index.tables import KeyTables
 from quoth.index.vectors import Neighbours
 from quoth.records import Passage
@@ -173,10 +173,10 @@ class Retriever:
         """
         tables = self.key_tables()
         numbers = [self.corpora.index(keys.corpus) for keys in tables]
-        total = sum(keys.num_keys for keys in tables)
+        total = sum(map(num_live, tables))
         count = k + max(map(len, exclude), default=0)
         # A passage may hold many of the nearest keys, and how many is not known beforehand. Doubling searches at most
-        # twice as deep as needed, and ends at the number of keys.
+        # twice as deep as needed, and ends at the number of live keys: a part may have fewer than k passages.
         while True:
             found = search_tables(tables, q_QD, count)
             best: list[dict[PassageRef, KeyAt]] = []

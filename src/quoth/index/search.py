@@ -81,10 +81,12 @@ def live(keys: KeyTable, rows_R: Rows | None) -> NDArray[np.bool_]:
 
 def live_share(keys: KeyTable) -> float:
     """The share of the table's rows that are live, at least 1 %."""
-    if keys.live_P is None:
-        return 1.0
-    alive = int(np.diff(keys.offsets_P1)[keys.live_P].sum())
-    return max(alive / max(keys.num_keys, 1), 0.01)
+    return 1.0 if keys.live_P is None else max(num_live(keys) / max(keys.num_keys, 1), 0.01)
+
+
+def num_live(keys: KeyTable) -> int:
+    """Number of the table's rows that are live."""
+    return keys.num_keys if keys.live_P is None else int(np.diff(keys.offsets_P1)[keys.live_P].sum())
 
 
 def search_all(tables: Sequence[KeyTable], q_start_D: Floats, q_end_D: Floats, k: int) -> list[KeyHits]:
