@@ -1,0 +1,299 @@
+"""Runs a paper's table by the commands that it consists of, and writes a page: our numbers beside the published ones.
+
+Knows: the order of the commands (index, embed, eval), what of the inputs is recorded. Does not know: any task, or how
+it is measured; which tables there are.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from quoth import __version__
+from quoth.cli.output import note
+from quoth.corpus.corpus import Corpus
+from quoth.errors import CorpusNotFoundError, InputError, UserError
+from quoth.hub import is_shipped, kind_of, shipped_folder, shipped_settings
+from quoth.storage import sha256_bytes, sha256_file
+from quoth.text.passages import MEASURED
+from quoth_eval.harness import read_run, run_folders
+from quoth_eval.pages import Section, as_markdown
+from quoth_eval.papers import Item, Part, items, present
+from quoth_eval.report import Table
+from quoth_eval.summary import beside, published_for
+from quoth_eval.systems import LIBRARIES, family_of
+from quoth_eval.tasks import find
+
+Do = Callable[[Sequence[str]], str]
+"""Runs `quoth` with these words, and returns what it prints."""
+DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a call of `quoth reproduce` gives: the folder of data, corpora or documents by their names in the records,
+    models of one's own, --limit, --seed, and words about the device for every command."""
+
+    output: Path
+    data: Path | None = None
+    corpora: Mapping[str, Path] = field(default_factory=dict)
+    models: tuple[str, ...] = ()
+    limit: int | None = None
+    seed: int = 0
+    setup: tuple[str, ...] = ()
+
+    def folder(self, name: str) -> Path:
+        """A folder in the output, which all tables share."""
+        return self.output / name
+
+
+def quoth(words: Sequence[str]) -> str:
+    """Run a command of `quoth` here. Raises what it raises."""
+    from typer.main import get_command
+
+    from quoth.cli.main import app
+    from quoth_eval.command import eval_command
+
+    told = StringIO()
+    command, given = (eval_command, words[1:]) if words[0] == "eval" else (get_command(app), words)
+    with redirect_stdout(told):
+        command.main(args=list(given), prog_name=f"quoth {words[0]}", standalone_mode=False)
+    return told.getvalue()
+
+
+def reproduce(item: Item, call: Call, do: Do = quoth) -> Path:
+    """Measure a table, or what of it can be, and return its page. Answers that are there already are not asked for
+    again. Raises InputError if nothing of it can be measured, or if the output was made from other inputs."""
+    if item.cannot:
+        raise InputError(f"{item.id} cannot be run here: {item.cannot}")
+    _check_models(item, call)
+    lacking = {part.name: part.lacks(call.data, call.corpora) for part in item.parts}
+    asked = [part for part in item.parts if len(lacking[part.name]) < len(part.tasks)]
+    left_out = [f"{name}, {task}: {why}" for name, tasks in lacking.items() for task, why in tasks.items()]
+    for each in left_out if asked else ():
+        note(f"left out {each}")
+    if not asked:
+        raise InputError(f"{item.id}: {next(why for tasks in lacking.values() for why in tasks.values())}")
+    folders = _folders(item, call, asked, do)
+    record = _recorded(item, call, asked, folders)
+    sections, page = list[Section](), call.output / f"{item.id}.md"
+    for part in asked:
+        words = eval_words(item, part, call, folders, [task for task in part.tasks if task not in lacking[part.name]])
+        try:
+            told = do(words)
+        except UserError as error:
+            if part is asked[-1] and not sections:
+                raise
+            left_out.append(f"{part.name}: {error}")
+            note(f"left out {left_out[-1]}")
+            continue
+        figures = _published(item, part, _run(item, part, call))
+        sections.append(Section(part.name, [f"```sh\nquoth {shlex.join(words)}\n```", told, *figures]))
+        page.write_text(_page(item, call, sections, left_out, record), encoding="utf-8")
+    return page
+
+
+def systems_of(part: Part, models: Sequence[str]) -> list[str]:
+    """Whom a part asks: each of its systems, or in its place the `models` of its kind, with the same options; and other
+    libraries' models that can do its tasks."""
+    found = list[str]()
+    for spelled in part.systems:
+        name, comma, options = spelled.partition(",")
+        found += [f"{model}{comma}{options}" for model in models if _kind(model) == _kind(name)] or [spelled]
+    forms = {find(task).form for task in part.tasks}
+    found += [model for model in models if all(_kind(model) in LIBRARIES.get(form, {}) for form in forms)]
+    return list(dict.fromkeys(found))
+
+
+def _kind(system: str) -> str:
+    """The kind of a system's model; of a baseline its name."""
+    name = system.partition(",")[0]
+    return name if name in ("bm25", "majority", "frequent") else family_of(name) or kind_of(name)
+
+
+def _check_models(item: Item, call: Call) -> None:
+    for model in call.models:
+        if not any(_kind(model) in map(_kind, systems_of(part, call.models)) for part in item.parts):
+            asked = dict.fromkeys(each.partition(",")[0] for part in item.parts for each in part.systems)
+            raise InputError(f"--model {model}: {item.id} asks no model of its kind, but {', '.join(asked)}")
+
+
+def eval_words(
+    item: Item, part: Part, call: Call, folders: Mapping[str, str], tasks: Sequence[str] | None = None
+) -> list[str]:
+    """A part as `quoth eval` takes it."""
+    limit = part.limit if call.limit is None else call.limit
+    if call.limit and any(find(task).each for task in part.tasks):
+        limit = max(1, call.limit // 10)
+    given = {
+        "--data": [call.data] if call.data and (part.files or part.requires or not part.also) else [],
+        "--corpus": [folders[name] for name in part.corpora],
+        "--system": [each.format(**folders) for each in systems_of(part, call.models)],
+        "--set": [each.format(**folders) for each in (*part.set, *part.more)],
+        "--sweep": part.sweep,
+        "--limit": [] if limit is None else [limit],
+        "--seed": [call.seed],
+        "--run": [_run(item, part, call)],
+    }
+    files = [str(path) for pattern in part.files for path in present(call.data, pattern) or [f"DIR/{pattern}"]]
+    options = [str(word) for option, values in given.items() for value in values for word in (option, value)]
+    return ["eval", *(tasks or part.tasks), *files, *options, *call.setup]
+
+
+def _run(item: Item, part: Part, call: Call) -> Path:
+    return call.folder("runs") / item.id / part.name.replace(" ", "-")
+
+
+def _folders(item: Item, call: Call, parts: Sequence[Part], do: Do) -> dict[str, str]:
+    """The folders that commands name: corpora, which are made from documents and embedded if they are made here, and
+    settings of models."""
+    found = {"data": str(call.data or ""), "out": str(call.output), "models": str(call.folder("models"))}
+    for name, settings in item.models.items():
+        (call.folder("models") / name).mkdir(parents=True, exist_ok=True)
+        (call.folder("models") / name / "quoth.json").write_text(json.dumps(dict(settings)), encoding="utf-8")
+    call.output.mkdir(parents=True, exist_ok=True)
+    for name in dict.fromkeys(each for part in parts for each in (*part.corpora, *part.also)):
+        given = call.corpora[name]
+        try:
+            Corpus.open(given)
+            found[name] = str(given)
+            continue
+        except CorpusNotFoundError:
+            found[name] = str(_indexed(name, given, call, do))
+        wanted = [each for part in parts if name in (*part.corpora, *part.also) for each in part.embed]
+        for model in dict.fromkeys(wanted):
+            for each in [own for own in call.models if _kind(own) == _kind(model)] or [model]:
+                do(["embed", found[name], "--model", each.partition(",")[0], "--yes", *call.setup])
+    return found
+
+
+def _indexed(name: str, documents: Path, call: Call, do: Do) -> Path:
+    """The corpus of these documents in the output; it is made, as a whole or not at all, if there is none."""
+    made = call.folder("corpora") / f"{name}.quoth"
+    if not made.exists():
+        part = made.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        do(["index", str(documents), "-o", str(part), "--splitter", MEASURED])
+        part.rename(made)
+    return made
+
+
+def _recorded(item: Item, call: Call, parts: Sequence[Part], folders: Mapping[str, str]) -> dict[str, str]:
+    """The digests of what a table is made from, kept in the output. Raises InputError if one was different before."""
+    found = dict[str, str]()
+    for part in parts:
+        for pattern, _ in (each for task in part.tasks for each in part.reads(task)):
+            if files := present(call.data, pattern):
+                whole = sha256_bytes("".join(map(sha256_file, files)).encode()) if files[1:] else sha256_file(files[0])
+                found[f"{pattern}, {len(files)} files" if files[1:] else files[0].name] = whole[:DIGITS]
+        found |= {f"corpus {name}": _texts(Path(folders[name])) for name in (*part.corpora, *part.also)}
+        found |= {f"model {name}": told for name, told in _weights(item, part, call).items() if told}
+    path = call.folder("inputs.json")
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for name in found.keys() & before.keys():
+        if found[name] != before[name]:
+            raise InputError(f"{path}: {name} was {before[name]} and is {found[name]} now; name a new folder with -o")
+    path.write_text(json.dumps({**before, **found}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return found
+
+
+def _texts(corpus: Path) -> str:
+    """The digest of a corpus's documents and of how they are split, whatever its segments."""
+    opened, digest = Corpus.open(corpus), sha256()
+    digest.update(opened.splitter.encode())
+    for document in opened.documents():
+        digest.update(json.dumps([document.id, document.title, document.text]).encode())
+    return digest.hexdigest()[:DIGITS]
+
+
+def _weights(item: Item, part: Part, call: Call) -> dict[str, str]:
+    """The digests of the weights of a part's models by their names, "" for baselines."""
+    names = [each.format(models=call.folder("models")).partition(",")[0] for each in systems_of(part, call.models)]
+    return {name: "" if _kind(name) == name else fingerprint(name) for name in names}
+
+
+def fingerprint(model: str) -> str:
+    """The digest of a model's weights (of its settings if it has none), and those of shipped models that its settings
+    name; "not recorded" for a hub's."""
+    settings: Mapping[str, Any]
+    if (shipped := shipped_settings(model)) is not None:
+        settings, content = asdict(shipped), json.dumps(asdict(shipped), default=str, sort_keys=True).encode()
+    else:
+        folder = shipped_folder(model) if is_shipped(model) else Path(model)
+        if not folder.is_dir():
+            return "not recorded"
+        told = folder / "quoth.json"
+        settings = json.loads(told.read_text(encoding="utf-8")) if told.exists() else {}
+        weights = sorted(folder.glob("*.safetensors")) or [told]
+        content = b"".join(file.read_bytes() for file in weights if file.exists())
+    named = [each for each in settings.values() if isinstance(each, str) and is_shipped(each) and each != model]
+    return ", with ".join([sha256_bytes(content)[:DIGITS], *(f"{each} {fingerprint(each)}" for each in named)])
+
+
+def _published(item: Item, part: Part, folder: Path) -> Iterator[str | Table]:
+    """The paper's figures of this table beside ours, run by run."""
+    for report in map(read_run, run_folders([folder]) if item.table and part.figures else ()):
+        figures = [each for each in published_for(report.task) if (each.source, each.table) == (item.source, item.table)]
+        for section in beside(report, figures):
+            yield from (each for each in section.parts[1:-1] if isinstance(each, (str, tuple)))
+
+
+def _page(item: Item, call: Call, sections: Sequence[Section], left_out: Sequence[str], record: Mapping[str, str]) -> str:
+    """The page about a table."""
+    about = [f"{item.shows}.", f"Paper: {item.source}.", f"What differs: {item.differs}"]
+    about += [f"Seed {call.seed}, Quoth {__version__}. Percentages with 95 % intervals."]
+    about += [f"A look at --limit {call.limit}: name another folder for the whole."] if call.limit else []
+    gone = [Section("Left out", [f"- {each}" for each in left_out])] if left_out else []
+    made: Table = (["made from", "SHA-256"], [list(row) for row in record.items()])
+    title = f"{item.paper}, {item.name}"
+    return as_markdown(title, [Section("What it shows", about), *sections, *gone, Section("Made from", [made])])
+
+
+def needs(item: Item) -> str:
+    """What a table needs, in words."""
+    models = dict.fromkeys(name for part in item.parts for each in part.systems if (name := each.partition(",")[0]))
+    corpora = dict.fromkeys(name for part in item.parts for name in (*part.corpora, *part.also))
+    read = dict.fromkeys(each for part in item.parts for task in part.tasks for each, _ in part.reads(task))
+    told = [", ".join(map(_bare, models)), f"corpora: {', '.join(corpora)}" if corpora else "", ", ".join(read)]
+    return "; ".join(filter(None, told))
+
+
+def _bare(name: str) -> str:
+    return name.replace("{models}/", "a quoth-zero-ner that asks with: ")
+
+
+def catalogue() -> str:
+    """docs/reproduce.md."""
+    places = {name: f"{name}.quoth" for name in ("wiki", "reviews", "old")} | {
+        "data": "DIR",
+        "out": "OUT",
+        "models": "OUT/models",
+    }
+    call = Call(output=Path("OUT"), data=Path("DIR"))
+    lines = [HEAD]
+    for item in items():
+        lines += [f"## {item.id}\n", f"{item.shows}.\n"]
+        if item.cannot:
+            lines += [f"Cannot be run here: {item.cannot}.\n"]
+            continue
+        lines += [f"Needs: {needs(item)}. Takes: {item.time}.\n", f"{item.differs}\n", "```sh"]
+        lines += [f"quoth {' '.join(eval_words(item, part, call, places))}" for part in item.parts]
+        lines += ["```\n"]
+    return "\n".join(lines)
+
+
+HEAD = """# The papers, table by table
+
+```sh
+quoth reproduce --list --data DIR --corpus wiki.quoth
+quoth reproduce npm-table-8 --data DIR -o OUT --limit 30
+```
+"""
