@@ -26,7 +26,7 @@ from quoth.storage import sha256_bytes, sha256_file
 from quoth.text.passages import MEASURED
 from quoth_eval.harness import read_run, run_folders
 from quoth_eval.pages import Section, as_markdown
-from quoth_eval.papers import Item, Part, items, present
+from quoth_eval.papers import CORPORA, Item, Part, items, present
 from quoth_eval.report import Table
 from quoth_eval.summary import beside, published_for
 from quoth_eval.systems import LIBRARIES, family_of
@@ -34,6 +34,10 @@ from quoth_eval.tasks import find
 
 Do = Callable[[Sequence[str]], str]
 """Runs `quoth` with these words, and returns what it prints."""
+Record = Mapping[str, str]
+"""What a table is made from, and its digest."""
+Measured = tuple[Part, Sequence[str], str, Sequence[Table]]
+"""A part, its command, what that printed, and the numbers to compare."""
 DIGITS = 8
 
 
@@ -84,20 +88,19 @@ def reproduce(item: Item, call: Call, do: Do = quoth) -> Path:
         raise InputError(f"{item.id}: {next(why for tasks in lacking.values() for why in tasks.values())}")
     folders = _folders(item, call, asked, do)
     record = _recorded(item, call, asked, folders)
-    sections, page = list[Section](), call.output / f"{item.id}.md"
+    measured, page = list[Measured](), call.output / f"{item.id}.md"
     for part in asked:
         words = eval_words(item, part, call, folders, [task for task in part.tasks if task not in lacking[part.name]])
         try:
             told = do(words)
         except UserError as error:
-            if part is asked[-1] and not sections:
+            if part is asked[-1] and not measured:
                 raise
             left_out.append(f"{part.name}: {error}")
             note(f"left out {left_out[-1]}")
             continue
-        figures = _published(item, part, _run(item, part, call))
-        sections.append(Section(part.name, [f"```sh\nquoth {shlex.join(words)}\n```", told, *figures]))
-        page.write_text(_page(item, call, sections, left_out, record), encoding="utf-8")
+        measured.append((part, words, told, list(_numbers(item, part, _run(item, part, call)))))
+        page.write_text(_page(item, call, measured, left_out, record), encoding="utf-8")
     return page
 
 
@@ -238,23 +241,35 @@ def fingerprint(model: str) -> str:
     return ", with ".join([sha256_bytes(content)[:DIGITS], *(f"{each} {fingerprint(each)}" for each in named)])
 
 
-def _published(item: Item, part: Part, folder: Path) -> Iterator[str | Table]:
-    """The paper's figures of this table beside ours, run by run."""
-    for report in map(read_run, run_folders([folder]) if item.table and part.figures else ()):
-        figures = [each for each in published_for(report.task) if (each.source, each.table) == (item.source, item.table)]
-        for section in beside(report, figures):
-            yield from (each for each in section.parts[1:-1] if isinstance(each, (str, tuple)))
+def _numbers(item: Item, part: Part, folder: Path) -> Iterator[Table]:
+    """Our numbers in a part's runs, with the paper's figures of this table below them, if they are recorded."""
+    for report in map(read_run, run_folders([folder])):
+        figures = [
+            each for each in published_for(report.task) if (each.source, each.table) == (item.source, item.table)
+        ]
+        section = next(beside(report, figures if part.figures else []), None)
+        tables = [each for each in section.parts if isinstance(each, tuple)] if section else [report.table(())]
+        yield from tables
 
 
-def _page(item: Item, call: Call, sections: Sequence[Section], left_out: Sequence[str], record: Mapping[str, str]) -> str:
+def _page(item: Item, call: Call, measured: Sequence[Measured], left_out: Sequence[str], record: Record) -> str:
     """The page about a table."""
-    about = [f"{item.shows}.", f"Paper: {item.source}.", f"What differs: {item.differs}"]
-    about += [f"Seed {call.seed}, Quoth {__version__}. Percentages with 95 % intervals."]
-    about += [f"A look at --limit {call.limit}: name another folder for the whole."] if call.limit else []
-    gone = [Section("Left out", [f"- {each}" for each in left_out])] if left_out else []
+    about = [_ended(item.shows), f"Paper: {item.source}.", f"What differs: {item.about} {item.differs}".rstrip()]
+    about.append(f"Seed {call.seed}, Quoth {__version__}. Percentages with 95 % intervals.")
+    if call.limit:
+        about.append(f"This is a look at --limit {call.limit}; for the whole, name another folder.")
+    numbers = [line for part, words, told, tables in measured for line in (f"{part.name}:", *tables)]
+    details = [
+        Section(part.name, [f"```sh\nquoth {shlex.join(words)}\n```", told]) for part, words, told, _ in measured
+    ]
+    gone = [Section("Left out", ["\n".join(f"- {each}" for each in left_out)])] if left_out else []
     made: Table = (["made from", "SHA-256"], [list(row) for row in record.items()])
-    title = f"{item.paper}, {item.name}"
-    return as_markdown(title, [Section("What it shows", about), *sections, *gone, Section("Made from", [made])])
+    sections = [Section("What it shows", about), Section("Numbers", numbers), *details, *gone]
+    return as_markdown(f"{item.paper}, {item.name}", [*sections, Section("Made from", [made])])
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("?") else f"{text}."
 
 
 def needs(item: Item) -> str:
@@ -272,17 +287,16 @@ def _bare(name: str) -> str:
 
 def catalogue() -> str:
     """docs/reproduce.md."""
-    places = {name: f"{name}.quoth" for name in ("wiki", "reviews", "old")} | {
-        "data": "DIR",
-        "out": "OUT",
-        "models": "OUT/models",
-    }
+    places = {"data": "DIR", "out": "OUT", "models": "OUT/models", **{name: f"{name}.quoth" for name in CORPORA}}
     call = Call(output=Path("OUT"), data=Path("DIR"))
-    lines = [HEAD]
+    lines, paper = [HEAD], ""
     for item in items():
-        lines += [f"## {item.id}\n", f"{item.shows}.\n"]
+        if item.paper != paper:
+            paper = item.paper
+            lines += [f"## {paper}\n", f"{item.source}.\n", f"{item.about}\n"]
+        lines += [f"### {item.id}\n", f"{_ended(item.shows)}\n"]
         if item.cannot:
-            lines += [f"Cannot be run here: {item.cannot}.\n"]
+            lines += [f"Cannot be run here: {_ended(item.cannot)}\n"]
             continue
         lines += [f"Needs: {needs(item)}. Takes: {item.time}.\n", f"{item.differs}\n", "```sh"]
         lines += [f"quoth {' '.join(eval_words(item, part, call, places))}" for part in item.parts]
@@ -292,8 +306,28 @@ def catalogue() -> str:
 
 HEAD = """# The papers, table by table
 
+`quoth reproduce` measures a table or figure of the three papers, and writes a page with our numbers and, where they are recorded
+here, the published ones:
+
 ```sh
-quoth reproduce --list --data DIR --corpus wiki.quoth
+quoth reproduce --list --data DIR --corpus wiki.jsonl
 quoth reproduce npm-table-8 --data DIR -o OUT --limit 30
+quoth reproduce realm-table-1 --data DIR -o OUT2 --corpus wiki.jsonl --model my-realm
 ```
+
+- `--data` is the folder of the tasks' published files, as for [`quoth eval`](evaluation.md#tasks). `--list` says which are missing. A
+  table of which only some files are there is measured as far as they go; for the others, the page says where they were published.
+- `--corpus wiki=PATH` is what is searched: a corpus, or documents. Documents become a corpus in OUT, cut by `words:120`, with the vectors
+  that are needed. A corpus of yours is only read: embed it before, by `quoth embed`. `reviews` are reviews of films, `old` is an earlier
+  edition of `wiki` (documents with the same ids).
+- The shipped models are asked; `--model` puts your own in the place of those of its kind. `lm:ID_OR_FOLDER`, and other
+  [baselines](evaluation.md#baselines), are asked as well.
+- `--limit 30` is a look in minutes: 30 examples per task, and three per relation, where a table draws by relation.
+- The same call again resumes; complete runs are not asked again. The page names the seed, the inputs and weights by the first digits
+  of their SHA-256, and the commands. OUT is refused if it was made from other inputs. Its runs are those of `quoth eval --run`, so that
+  `quoth report OUT/runs/npm-table-8/*` shows them with pictures, groups and wrong answers.
+
+Captions are in our words. Where a table could not be checked against the paper, it says so, and what is measured in its place; no
+table here is of the papers' models or corpora, and few have all of the papers' rows. This page is generated by `scripts/cli_help.py`
+from `quoth_eval/papers`, whose records can be read, and extended, without Python.
 """

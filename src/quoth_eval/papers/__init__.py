@@ -78,11 +78,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A table or figure: what it shows, how long it takes here, what differs, and its parts; or why it cannot be run.
-    `models` are settings of models that it needs, by the name of the folder that they are written to."""
+    """A table or figure: what it shows, how long it takes here, what differs in the paper as a whole (`about`) and in it,
+    and its parts; or why it cannot be run. `models` are settings of models that it needs, by the name of the folder that they are written to."""
 
     paper: str
     source: str
+    about: str
     name: str
     shows: str
     time: str = ""
@@ -128,8 +129,8 @@ def _read(paper: str) -> Iterator[Item]:
     told = tomllib.loads(files(__name__).joinpath(f"{paper}.toml").read_text(encoding="utf-8"))
     for item in told["item"]:
         parts = [Part(**_tuples({**told.get("every_part", {}), **part})) for part in item.pop("part", ())]
-        differs = " ".join(filter(None, [told["differs"], item.pop("differs", "")]))
-        yield Item(paper=told["paper"], source=told["source"], differs=differs, parts=tuple(parts), **item)
+        whole = {name: told[name] for name in ("paper", "source", "about")}
+        yield Item(**whole, parts=tuple(parts), **item)
 
 
 def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
