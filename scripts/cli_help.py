@@ -1,5 +1,5 @@
-"""Write docs/cli.md from the command line's own help, and docs/reproduce.md from the records of the papers' tables; with
---check, only say whether they are up to date."""
+"""Write docs/cli.md from the command line's own help, and docs/reproduce.md from the records of the papers' tables;
+with --check, only say whether they are up to date."""
 
 import re
 import sys

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
+from importlib.resources import files
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from quoth.errors import CorpusNotFoundError, InputError, UserError
 from quoth.hub import is_shipped, kind_of, shipped_folder, shipped_settings
 from quoth.storage import sha256_bytes, sha256_file
 from quoth.text.passages import MEASURED
-from quoth_eval.harness import read_run, run_folders
+from quoth_eval.harness import read_run
 from quoth_eval.pages import Section, as_markdown
 from quoth_eval.papers import CORPORA, Item, Part, items, present
 from quoth_eval.report import Table
@@ -36,8 +37,8 @@ Do = Callable[[Sequence[str]], str]
 """Runs `quoth` with these words, and returns what it prints."""
 Record = Mapping[str, str]
 """What a table is made from, and its digest."""
-Measured = tuple[Part, Sequence[str], str, Sequence[Table]]
-"""A part, its command, what that printed, and the numbers to compare."""
+Measured = tuple[str, Sequence[str], str, Sequence[Table]]
+"""The name of what was measured, its command, what that printed, and the numbers to compare."""
 DIGITS = 8
 
 
@@ -89,17 +90,20 @@ def reproduce(item: Item, call: Call, do: Do = quoth) -> Path:
     folders = _folders(item, call, asked, do)
     record = _recorded(item, call, asked, folders)
     measured, page = list[Measured](), call.output / f"{item.id}.md"
-    for part in asked:
-        words = eval_words(item, part, call, folders, [task for task in part.tasks if task not in lacking[part.name]])
+    todo = [(part, task) for part in asked for task in part.tasks if task not in lacking[part.name]]
+    for part, task in todo:
+        title = part.name if part.tasks == (task,) else f"{part.name}: {task}"
+        words = eval_words(item, part, call, folders, task)
         try:
             told = do(words)
         except UserError as error:
-            if part is asked[-1] and not measured:
+            if (part, task) == todo[-1] and not measured:
                 raise
-            left_out.append(f"{part.name}: {error}")
+            left_out.append(f"{title}: {error}")
             note(f"left out {left_out[-1]}")
             continue
-        measured.append((part, words, told, list(_numbers(item, part, _run(item, part, call)))))
+        numbers = _numbers(item, part, _run(item, part, call) / task)
+        measured.append((title, words, told, numbers))
         page.write_text(_page(item, call, measured, left_out, record), encoding="utf-8")
     return page
 
@@ -129,14 +133,12 @@ def _check_models(item: Item, call: Call) -> None:
             raise InputError(f"--model {model}: {item.id} asks no model of its kind, but {', '.join(asked)}")
 
 
-def eval_words(
-    item: Item, part: Part, call: Call, folders: Mapping[str, str], tasks: Sequence[str] | None = None
-) -> list[str]:
-    """A part as `quoth eval` takes it."""
+def eval_words(item: Item, part: Part, call: Call, folders: Mapping[str, str], task: str = "") -> list[str]:
+    """A part, or one of its tasks, as `quoth eval` takes it."""
     limit = part.limit if call.limit is None else call.limit
     if call.limit and any(find(task).each for task in part.tasks):
         limit = max(1, call.limit // 10)
-    given = {
+    given: dict[str, Sequence[object]] = {
         "--data": [call.data] if call.data and (part.files or part.requires or not part.also) else [],
         "--corpus": [folders[name] for name in part.corpora],
         "--system": [each.format(**folders) for each in systems_of(part, call.models)],
@@ -148,7 +150,7 @@ def eval_words(
     }
     files = [str(path) for pattern in part.files for path in present(call.data, pattern) or [f"DIR/{pattern}"]]
     options = [str(word) for option, values in given.items() for value in values for word in (option, value)]
-    return ["eval", *(tasks or part.tasks), *files, *options, *call.setup]
+    return ["eval", *([task] if task else part.tasks), *files, *options, *call.setup]
 
 
 def _run(item: Item, part: Part, call: Call) -> Path:
@@ -241,15 +243,12 @@ def fingerprint(model: str) -> str:
     return ", with ".join([sha256_bytes(content)[:DIGITS], *(f"{each} {fingerprint(each)}" for each in named)])
 
 
-def _numbers(item: Item, part: Part, folder: Path) -> Iterator[Table]:
-    """Our numbers in a part's runs, with the paper's figures of this table below them, if they are recorded."""
-    for report in map(read_run, run_folders([folder])):
-        figures = [
-            each for each in published_for(report.task) if (each.source, each.table) == (item.source, item.table)
-        ]
-        section = next(beside(report, figures if part.figures else []), None)
-        tables = [each for each in section.parts if isinstance(each, tuple)] if section else [report.table(())]
-        yield from tables
+def _numbers(item: Item, part: Part, folder: Path) -> list[Table]:
+    """Our numbers in a run, with the paper's figures of this table below them, if they are recorded."""
+    report = read_run(folder)
+    of_table = [each for each in published_for(report.task) if each.source == item.source and each.table == item.table]
+    section = next(beside(report, of_table if part.figures else []), None)
+    return [each for each in section.parts if isinstance(each, tuple)] if section else [report.table(())]
 
 
 def _page(item: Item, call: Call, measured: Sequence[Measured], left_out: Sequence[str], record: Record) -> str:
@@ -258,10 +257,8 @@ def _page(item: Item, call: Call, measured: Sequence[Measured], left_out: Sequen
     about.append(f"Seed {call.seed}, Quoth {__version__}. Percentages with 95 % intervals.")
     if call.limit:
         about.append(f"This is a look at --limit {call.limit}; for the whole, name another folder.")
-    numbers = [line for part, words, told, tables in measured for line in (f"{part.name}:", *tables)]
-    details = [
-        Section(part.name, [f"```sh\nquoth {shlex.join(words)}\n```", told]) for part, words, told, _ in measured
-    ]
+    numbers: list[str | Table] = [line for title, *_, tables in measured for line in (f"{title}:", *tables)]
+    details = [Section(title, [f"```sh\nquoth {shlex.join(words)}\n```", told]) for title, words, told, _ in measured]
     gone = [Section("Left out", ["\n".join(f"- {each}" for each in left_out)])] if left_out else []
     made: Table = (["made from", "SHA-256"], [list(row) for row in record.items()])
     sections = [Section("What it shows", about), Section("Numbers", numbers), *details, *gone]
@@ -289,7 +286,7 @@ def catalogue() -> str:
     """docs/reproduce.md."""
     places = {"data": "DIR", "out": "OUT", "models": "OUT/models", **{name: f"{name}.quoth" for name in CORPORA}}
     call = Call(output=Path("OUT"), data=Path("DIR"))
-    lines, paper = [HEAD], ""
+    lines, paper = [files("quoth_eval.papers").joinpath("head.md").read_text(encoding="utf-8")], ""
     for item in items():
         if item.paper != paper:
             paper = item.paper
@@ -302,32 +299,3 @@ def catalogue() -> str:
         lines += [f"quoth {' '.join(eval_words(item, part, call, places))}" for part in item.parts]
         lines += ["```\n"]
     return "\n".join(lines)
-
-
-HEAD = """# The papers, table by table
-
-`quoth reproduce` measures a table or figure of the three papers, and writes a page with our numbers and, where they are recorded
-here, the published ones:
-
-```sh
-quoth reproduce --list --data DIR --corpus wiki.jsonl
-quoth reproduce npm-table-8 --data DIR -o OUT --limit 30
-quoth reproduce realm-table-1 --data DIR -o OUT2 --corpus wiki.jsonl --model my-realm
-```
-
-- `--data` is the folder of the tasks' published files, as for [`quoth eval`](evaluation.md#tasks). `--list` says which are missing. A
-  table of which only some files are there is measured as far as they go; for the others, the page says where they were published.
-- `--corpus wiki=PATH` is what is searched: a corpus, or documents. Documents become a corpus in OUT, cut by `words:120`, with the vectors
-  that are needed. A corpus of yours is only read: embed it before, by `quoth embed`. `reviews` are reviews of films, `old` is an earlier
-  edition of `wiki` (documents with the same ids).
-- The shipped models are asked; `--model` puts your own in the place of those of its kind. `lm:ID_OR_FOLDER`, and other
-  [baselines](evaluation.md#baselines), are asked as well.
-- `--limit 30` is a look in minutes: 30 examples per task, and three per relation, where a table draws by relation.
-- The same call again resumes; complete runs are not asked again. The page names the seed, the inputs and weights by the first digits
-  of their SHA-256, and the commands. OUT is refused if it was made from other inputs. Its runs are those of `quoth eval --run`, so that
-  `quoth report OUT/runs/npm-table-8/*` shows them with pictures, groups and wrong answers.
-
-Captions are in our words. Where a table could not be checked against the paper, it says so, and what is measured in its place; no
-table here is of the papers' models or corpora, and few have all of the papers' rows. This page is generated by `scripts/cli_help.py`
-from `quoth_eval/papers`, whose records can be read, and extended, without Python.
-"""

@@ -36,8 +36,8 @@ SearchedCorpora = Annotated[
     repeated(
         "--corpus",
         "NAME=PATH",
-        "What is searched: wiki, reviews, old (an earlier edition of wiki). A corpus, or documents, which become one in "
-        "the output, with the vectors that are needed. PATH alone is wiki.",
+        "What is searched: wiki, reviews, old (an earlier edition of wiki). A corpus, or documents, which become one "
+        "in the output, with the vectors that are needed. PATH alone is wiki.",
     ),
 ]
 Models = Annotated[

@@ -78,8 +78,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A table or figure: what it shows, how long it takes here, what differs in the paper as a whole (`about`) and in it,
-    and its parts; or why it cannot be run. `models` are settings of models that it needs, by the name of the folder that they are written to."""
+    """A table or figure: what it shows, how long it takes here, what differs in the paper (`about`) and in it, its
+    parts; or why it cannot be run. `models` are settings of models that it needs, by the name of their folder."""
 
     paper: str
     source: str
