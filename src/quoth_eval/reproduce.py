@@ -26,6 +26,7 @@ from quoth.hub import is_shipped, kind_of, shipped_folder, shipped_settings
 from quoth.storage import sha256_bytes, sha256_file
 from quoth.text.passages import MEASURED
 from quoth_eval.harness import read_run
+from quoth_eval.pages import Part as PagePart
 from quoth_eval.pages import Section, as_markdown
 from quoth_eval.papers import CORPORA, Item, Part, items, present
 from quoth_eval.report import Table
@@ -148,7 +149,7 @@ def eval_words(item: Item, part: Part, call: Call, folders: Mapping[str, str], t
         "--seed": [call.seed],
         "--run": [_run(item, part, call)],
     }
-    files = [str(path) for pattern in part.files for path in present(call.data, pattern) or [f"DIR/{pattern}"]]
+    files = [str(path) for pattern in part.files for path in present(call.data, pattern) or [Path("DIR", pattern)]]
     options = [str(word) for option, values in given.items() for value in values for word in (option, value)]
     return ["eval", *([task] if task else part.tasks), *files, *options, *call.setup]
 
@@ -198,7 +199,7 @@ def _recorded(item: Item, call: Call, parts: Sequence[Part], folders: Mapping[st
         for pattern, _ in (each for task in part.tasks for each in part.reads(task)):
             if files := present(call.data, pattern):
                 whole = sha256_bytes("".join(map(sha256_file, files)).encode()) if files[1:] else sha256_file(files[0])
-                found[f"{pattern}, {len(files)} files" if files[1:] else files[0].name] = whole[:DIGITS]
+                found[f"{pattern}, {len(files)} files" if files[1:] else pattern] = whole[:DIGITS]
         found |= {f"corpus {name}": _texts(Path(folders[name])) for name in (*part.corpora, *part.also)}
         found |= {f"model {name}": told for name, told in _weights(item, part, call).items() if told}
     path = call.folder("inputs.json")
@@ -257,7 +258,9 @@ def _page(item: Item, call: Call, measured: Sequence[Measured], left_out: Sequen
     about.append(f"Seed {call.seed}, Quoth {__version__}. Percentages with 95 % intervals.")
     if call.limit:
         about.append(f"This is a look at --limit {call.limit}; for the whole, name another folder.")
-    numbers: list[str | Table] = [line for title, *_, tables in measured for line in (f"{title}:", *tables)]
+    numbers = list[PagePart]()
+    for title, _, _, tables in measured:
+        numbers += [f"{title}:", *tables]
     details = [Section(title, [f"```sh\nquoth {shlex.join(words)}\n```", told]) for title, words, told, _ in measured]
     gone = [Section("Left out", ["\n".join(f"- {each}" for each in left_out)])] if left_out else []
     made: Table = (["made from", "SHA-256"], [list(row) for row in record.items()])
