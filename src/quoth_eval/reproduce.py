@@ -139,11 +139,12 @@ def eval_words(item: Item, part: Part, call: Call, folders: Mapping[str, str], t
     limit = part.limit if call.limit is None else call.limit
     if call.limit and any(find(task).each for task in part.tasks):
         limit = max(1, call.limit // 10)
+    places = {**folders, "limit": limit or part.limit}
     given: dict[str, Sequence[object]] = {
-        "--data": [call.data] if call.data and (part.files or part.requires or not part.also) else [],
+        "--data": [call.data] if call.data else [],
         "--corpus": [folders[name] for name in part.corpora],
-        "--system": [each.format(**folders) for each in systems_of(part, call.models)],
-        "--set": [each.format(**folders) for each in (*part.set, *part.more)],
+        "--system": [each.format(**places) for each in systems_of(part, call.models)],
+        "--set": [each.format(**places) for each in (*part.set, *part.more)],
         "--sweep": part.sweep,
         "--limit": [] if limit is None else [limit],
         "--seed": [call.seed],

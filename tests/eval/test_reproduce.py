@@ -23,7 +23,7 @@ from quoth_eval.task import Answer, Example, Task, first_right
 from quoth_eval.tasks import find
 from tiny import tiny_npm
 
-PLACES = {name: name for name in ("data", "out", "old")}
+PLACES = {**{name: name for name in ("data", "out", "old")}, "limit": 5}
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -31,9 +31,10 @@ class Part:
     """Tasks that are asked together, in the words of `quoth eval`.
 
     `set` and `more` are its --set, `limit` is --limit if none is given; in them and in `systems`, {data}, {out},
-    {models} and the names of `also` are folders. `files` are patterns in the folder of data, for tasks that read files;
-    `requires` must be there too; `source` says where both were published. `corpora` are searched, `also` are needed;
-    `embed` are the models whose vectors all of them must have. `figures`: whether the paper's figures are shown.
+    {models} and the names of `also` are folders, {limit} is the limit. `files` are patterns in the folder of data, for
+    tasks that read files; `requires` must be there too; `source` says where both were published. `corpora` are
+    searched, `also` are needed; `embed` are the models whose vectors all of them must have. `figures`: whether the
+    paper's figures are shown.
     """
 
     name: str
