@@ -11,7 +11,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from importlib.resources import files
 from io import StringIO
@@ -56,10 +56,6 @@ class Call:
     seed: int = 0
     setup: tuple[str, ...] = ()
 
-    def folder(self, name: str) -> Path:
-        """A folder in the output, which all tables share."""
-        return self.output / name
-
 
 def quoth(words: Sequence[str]) -> str:
     """Run a command of `quoth` here. Raises what it raises."""
@@ -80,6 +76,7 @@ def reproduce(item: Item, call: Call, do: Do = quoth) -> Path:
     again. Raises InputError if nothing of it can be measured, or if the output was made from other inputs."""
     if item.cannot:
         raise InputError(f"{item.id} cannot be run here: {item.cannot}")
+    item = _with_models(item, call)
     _check_models(item, call)
     lacking = {part.name: part.lacks(call.data, call.corpora) for part in item.parts}
     asked = [part for part in item.parts if len(lacking[part.name]) < len(part.tasks)]
@@ -88,7 +85,7 @@ def reproduce(item: Item, call: Call, do: Do = quoth) -> Path:
         note(f"left out {each}")
     if not asked:
         raise InputError(f"{item.id}: {next(why for tasks in lacking.values() for why in tasks.values())}")
-    folders = _folders(item, call, asked, do)
+    folders = _folders(call, asked, do)
     record = _recorded(item, call, asked, folders)
     measured, page = list[Measured](), call.output / f"{item.id}.md"
     todo = [(part, task) for part in asked for task in part.tasks if task not in lacking[part.name]]
@@ -127,6 +124,19 @@ def _kind(system: str) -> str:
     return name if name in ("bm25", "majority", "frequent") else family_of(name) or kind_of(name)
 
 
+def _with_models(item: Item, call: Call) -> Item:
+    """The table, with the folders of the models that it needs, which are written."""
+    folder = call.output / "models"
+    for name, settings in item.models.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name / "quoth.json").write_text(json.dumps(dict(settings)), encoding="utf-8")
+    parts = (
+        replace(part, systems=tuple(each.replace("{models}", str(folder)) for each in part.systems))
+        for part in item.parts
+    )
+    return replace(item, parts=tuple(parts))
+
+
 def _check_models(item: Item, call: Call) -> None:
     for model in call.models:
         if not any(_kind(model) in map(_kind, systems_of(part, call.models)) for part in item.parts):
@@ -156,16 +166,12 @@ def eval_words(item: Item, part: Part, call: Call, folders: Mapping[str, str], t
 
 
 def _run(item: Item, part: Part, call: Call) -> Path:
-    return call.folder("runs") / item.id / part.name.replace(" ", "-")
+    return call.output / "runs" / item.id / part.name.replace(" ", "-")
 
 
-def _folders(item: Item, call: Call, parts: Sequence[Part], do: Do) -> dict[str, str]:
-    """The folders that commands name: corpora, which are made from documents and embedded if they are made here, and
-    settings of models."""
-    found = {"data": str(call.data or ""), "out": str(call.output), "models": str(call.folder("models"))}
-    for name, settings in item.models.items():
-        (call.folder("models") / name).mkdir(parents=True, exist_ok=True)
-        (call.folder("models") / name / "quoth.json").write_text(json.dumps(dict(settings)), encoding="utf-8")
+def _folders(call: Call, parts: Sequence[Part], do: Do) -> dict[str, str]:
+    """The folders that commands name: of data, and of corpora, which are made and embedded if documents are given."""
+    found = {"data": str(call.data or ""), "out": str(call.output)}
     call.output.mkdir(parents=True, exist_ok=True)
     for name in dict.fromkeys(each for part in parts for each in (*part.corpora, *part.also)):
         given = call.corpora[name]
@@ -184,7 +190,7 @@ def _folders(item: Item, call: Call, parts: Sequence[Part], do: Do) -> dict[str,
 
 def _indexed(name: str, documents: Path, call: Call, do: Do) -> Path:
     """The corpus of these documents in the output; it is made, as a whole or not at all, if there is none."""
-    made = call.folder("corpora") / f"{name}.quoth"
+    made = call.output / "corpora" / f"{name}.quoth"
     if not made.exists():
         part = made.with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
@@ -195,15 +201,20 @@ def _indexed(name: str, documents: Path, call: Call, do: Do) -> Path:
 
 def _recorded(item: Item, call: Call, parts: Sequence[Part], folders: Mapping[str, str]) -> dict[str, str]:
     """The digests of what a table is made from, kept in the output. Raises InputError if one was different before."""
-    found = dict[str, str]()
+    found = {f"--limit of {item.id}": str(call.limit), f"--seed of {item.id}": str(call.seed)}
     for part in parts:
         for pattern, _ in (each for task in part.tasks for each in part.reads(task)):
             if files := present(call.data, pattern):
-                whole = sha256_bytes("".join(map(sha256_file, files)).encode()) if files[1:] else sha256_file(files[0])
-                found[f"{pattern}, {len(files)} files" if files[1:] else pattern] = whole[:DIGITS]
-        found |= {f"corpus {name}": _texts(Path(folders[name])) for name in (*part.corpora, *part.also)}
-        found |= {f"model {name}": told for name, told in _weights(item, part, call).items() if told}
-    path = call.folder("inputs.json")
+                found[pattern] = _digest(files)
+        for name in (*part.corpora, *part.also):
+            found[f"corpus {name}"] = _texts(Path(folders[name]))
+            if folders[name] != str(call.corpora[name]):
+                given = call.corpora[name]
+                files = [given] if given.is_file() else sorted(each for each in given.rglob("*") if each.is_file())
+                found[f"documents of {name}"] = _digest(files)
+        names = [each.partition(",")[0] for each in systems_of(part, call.models)]
+        found |= {f"model {name}": fingerprint(name) for name in names if _kind(name) != name}
+    path = call.output / "inputs.json"
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for name in found.keys() & before.keys():
         if found[name] != before[name]:
@@ -221,26 +232,27 @@ def _texts(corpus: Path) -> str:
     return digest.hexdigest()[:DIGITS]
 
 
-def _weights(item: Item, part: Part, call: Call) -> dict[str, str]:
-    """The digests of the weights of a part's models by their names, "" for baselines."""
-    names = [each.format(models=call.folder("models")).partition(",")[0] for each in systems_of(part, call.models)]
-    return {name: "" if _kind(name) == name else fingerprint(name) for name in names}
+def _digest(files: Sequence[Path]) -> str:
+    """The digest of a file, or of the digests of several."""
+    whole = sha256_bytes("".join(map(sha256_file, files)).encode()) if files[1:] else sha256_file(files[0])
+    return whole[:DIGITS] + (f", {len(files)} files" if files[1:] else "")
 
 
 def fingerprint(model: str) -> str:
     """The digest of a model's weights (of its settings if it has none), and those of shipped models that its settings
-    name; "not recorded" for a hub's."""
+    name; "not recorded" if it is a hub's."""
     settings: Mapping[str, Any]
     if (shipped := shipped_settings(model)) is not None:
         settings, content = asdict(shipped), json.dumps(asdict(shipped), default=str, sort_keys=True).encode()
     else:
-        folder = shipped_folder(model) if is_shipped(model) else Path(model)
-        if not folder.is_dir():
-            return "not recorded"
+        own = model.partition(":")[2] if family_of(model) else model
+        folder = shipped_folder(model) if is_shipped(model) else Path(own)
         told = folder / "quoth.json"
         settings = json.loads(told.read_text(encoding="utf-8")) if told.exists() else {}
         weights = sorted(folder.glob("*.safetensors")) or [told]
         content = b"".join(file.read_bytes() for file in weights if file.exists())
+        if not content:
+            return "not recorded"
     named = [each for each in settings.values() if isinstance(each, str) and is_shipped(each) and each != model]
     return ", with ".join([sha256_bytes(content)[:DIGITS], *(f"{each} {fingerprint(each)}" for each in named)])
 
@@ -258,13 +270,13 @@ def _page(item: Item, call: Call, measured: Sequence[Measured], left_out: Sequen
     about = [_ended(item.shows), f"Paper: {item.source}.", f"What differs: {item.about} {item.differs}".rstrip()]
     about.append(f"Seed {call.seed}, Quoth {__version__}. Percentages with 95 % intervals.")
     if call.limit:
-        about.append(f"This is a look at --limit {call.limit}; for the whole, name another folder.")
+        about.append(f"This is a look, with --limit {call.limit}; the whole needs another folder.")
     numbers = list[PagePart]()
     for title, _, _, tables in measured:
         numbers += [f"{title}:", *tables]
     details = [Section(title, [f"```sh\nquoth {shlex.join(words)}\n```", told]) for title, words, told, _ in measured]
     gone = [Section("Left out", ["\n".join(f"- {each}" for each in left_out)])] if left_out else []
-    made: Table = (["made from", "SHA-256"], [list(row) for row in record.items()])
+    made: Table = (["made from", "SHA-256"], [list(row) for row in record.items() if row[0][:2] != "--"])
     sections = [Section("What it shows", about), Section("Numbers", numbers), *details, *gone]
     return as_markdown(f"{item.paper}, {item.name}", [*sections, Section("Made from", [made])])
 

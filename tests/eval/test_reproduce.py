@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -164,6 +165,15 @@ def test_a_table_is_indexed_embedded_asked_and_shown_beside_the_paper(call: Call
     (call.data / "open_qa" / "nq.test.tsv").write_text("other\t['x']\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"open_qa/nq.test.tsv was .* and is .* now; name a new folder"):
         reproduce(ITEM, call, again)
+
+
+def test_other_documents_or_another_limit_need_another_folder(call: Call) -> None:
+    reproduce(ITEM, call, Doing())
+    with pytest.raises(InputError, match="--limit of realm-table-1 was None and is 5 now"):
+        reproduce(ITEM, replace(call, limit=5), Doing())
+    call.corpora["wiki"].write_text("Another text.", encoding="utf-8")
+    with pytest.raises(InputError, match="documents of wiki was"):
+        reproduce(ITEM, call, Doing())
 
 
 def test_a_corpus_of_ones_own_is_only_read(call: Call, tmp_path: Path) -> None:
