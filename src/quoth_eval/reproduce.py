@@ -260,8 +260,9 @@ def fingerprint(model: str) -> str:
 def _numbers(item: Item, part: Part, folder: Path) -> list[Table]:
     """Our numbers in a run, with the paper's figures of this table below them, if they are recorded."""
     report = read_run(folder)
-    of_table = [each for each in published_for(report.task) if each.source == item.source and each.table == item.table]
-    section = next(beside(report, of_table if part.figures else []), None)
+    where = (item.source, item.table)
+    figures = [each for each in published_for(report.task) if item.table and (each.source, each.table) == where]
+    section = next(beside(report, figures if part.figures else []), None)
     return [each for each in section.parts if isinstance(each, tuple)] if section else [report.table(())]
 
 

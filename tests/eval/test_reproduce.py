@@ -167,6 +167,11 @@ def test_a_table_is_indexed_embedded_asked_and_shown_beside_the_paper(call: Call
         reproduce(ITEM, call, again)
 
 
+def test_a_figure_shows_no_published_table(call: Call) -> None:
+    figure = replace(ITEM, name="figure 1")
+    assert "ORQA" not in reproduce(figure, call, Doing()).read_text(encoding="utf-8")
+
+
 def test_other_documents_or_another_limit_need_another_folder(call: Call) -> None:
     reproduce(ITEM, call, Doing())
     with pytest.raises(InputError, match="--limit of realm-table-1 was None and is 5 now"):
