@@ -74,11 +74,11 @@ def reproduce(
     *,
     setup: Setup,
 ) -> None:
-    """Measure a table or figure of the papers on NPM, REALM and Zero-NeR.
+    """Measure a table or figure of the three papers.
 
-    Writes a page in Markdown with our numbers and the published ones, what differs, and what it was made from. A table
-    consists of commands (quoth index, embed, eval), which the page names. Of a table whose data is only partly there,
-    the rest is measured. See docs/reproduce.md.
+    The papers are those on NPM, REALM and Zero-NeR. Writes a page in Markdown with our numbers and the published ones,
+    what differs, and what it was made from. A table consists of commands (quoth index, embed, eval), which the page
+    names. Of a table whose data is only partly there, the rest is measured. See docs/reproduce.md.
 
     \b
     Example:
