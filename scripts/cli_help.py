@@ -1,4 +1,5 @@
-"""Write docs/cli.md from the command line's own help; with --check, only say whether it is up to date."""
+"""Write docs/cli.md from the command line's own help, and docs/reproduce.md from the records of the papers' tables;
+with --check, only say whether they are up to date."""
 
 import re
 import sys
@@ -9,8 +10,9 @@ from typing import Any, Literal, get_args, get_origin
 from typer.main import get_command
 
 from quoth.cli.main import app
+from quoth_eval.reproduce import catalogue
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 HEAD = """# The command line
 
 Results go to standard output, progress and notes to standard error. Exit codes: 0 success, 1 failure, 2 a
@@ -81,16 +83,15 @@ def _row(name: str, text: str) -> str:
 
 
 def main() -> int:
-    """Write or check the page; the exit code."""
-    wanted = page()
-    if "--check" not in sys.argv[1:]:
-        PAGE.parent.mkdir(exist_ok=True)
-        PAGE.write_text(wanted, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == wanted:
-        return 0
-    print("docs/cli.md differs from the commands' help; write it again with: make docs", file=sys.stderr)
-    return 1
+    """Write or check the pages; the exit code."""
+    code = 0
+    for file, wanted in ((DOCS / "cli.md", page()), (DOCS / "reproduce.md", catalogue())):
+        if "--check" not in sys.argv[1:]:
+            file.write_text(wanted, encoding="utf-8")
+        elif not file.exists() or file.read_text(encoding="utf-8") != wanted:
+            print(f"docs/{file.name} is out of date; write it again with: make docs", file=sys.stderr)
+            code = 1
+    return code
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def _parts(report: Report) -> Iterator[Part]:
     if differences:
         yield compared, differences
     yield from _groups(report, main)
-    yield from _beside(report)
+    yield from beside(report, published_for(report.task))
     for result in report.systems:
         yield from _wrong(result)
 
@@ -185,9 +185,8 @@ def _groups(report: Report, measure: str | None) -> Iterator[Part]:
         yield Section(f"By {dimension}", [report.group_table(dimension)])
 
 
-def _beside(report: Report) -> Iterator[Part]:
-    """The papers' figures for this task, below ours, averaged in the same way."""
-    figures = published_for(report.task)
+def beside(report: Report, figures: Sequence[Figure]) -> Iterator[Section]:
+    """The papers' figures for a report's task, below ours, averaged in the same way."""
     if not figures:
         return
     corpus = _told(report.settings.get("corpora", "its own"))

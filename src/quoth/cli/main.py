@@ -41,7 +41,7 @@ NUMBERS = ("k", "n", "c", "num", "number", "count", "limit", "top", "top-k", "to
 """Words for how many results there may be."""
 UsageError: Any = typer.BadParameter.__base__
 """A command line that cannot be parsed; typer exports no name for it."""
-EXTRAS = {"eval": "eval", "report": "eval"}
+EXTRAS = {"eval": "eval", "report": "eval", "reproduce": "eval"}
 """Commands of packages that are plugged in, and the extra that brings each."""
 
 

@@ -22,7 +22,7 @@ from quoth.corpus.documents import read_records, read_text
 from quoth.errors import InputError
 
 MASK = "[MASK]"
-_VERBALIZERS = (
+VERBALIZERS = (
     "NPM's fuzzy verbalizers are in the data of https://github.com/facebookresearch/NPM (scripts/download_data.sh)"
 )
 SUFFIXES = ("", ".xz", ".gz", ".bz2")
@@ -78,7 +78,7 @@ def read_closed_set(data: str | Path, name: str) -> ClosedSet:
     texts = _texts(name, form, form.file, data)
     words: dict[str, tuple[str, ...]] = {label: (word,) for label, word in form.labels.items()}
     if form.verbalizers:
-        words = read_verbalizers(find_file(data, form.verbalizers, _VERBALIZERS), list(form.labels))
+        words = read_verbalizers(find_file(data, form.verbalizers, VERBALIZERS), list(form.labels))
     return ClosedSet(name, texts, words, form.prompt)
 
 

@@ -233,7 +233,8 @@ def _make(given: Given, settings: SwapSettings) -> Prepared:
     def shown(report: Report) -> str:
         return "".join(followed(report, changes, settings.show, result.name) for result in report.systems)
 
-    told = {"seed": given.seed, "options": dict(given.options)}
+    asked = {"limit": given.limit, "unchanged": settings.unchanged, "max_words": settings.max_words}
+    told = {"seed": given.seed, "options": dict(given.options), **asked, "editions": [old.path.name, new.path.name]}
     return Prepared(
         task=swap_task(changes, told),
         asks=lambda name, options: of_both(over_old(name, options), over_new(name, options)),

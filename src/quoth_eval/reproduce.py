@@ -1,0 +1,318 @@
+"""Runs a paper's table by the commands that it consists of, and writes a page: our numbers beside the published ones.
+
+Knows: the order of the commands (index, embed, eval), what of the inputs is recorded. Does not know: any task, or how
+it is measured; which tables there are.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from importlib.resources import files
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from quoth import __version__
+from quoth.cli.output import note
+from quoth.corpus.corpus import Corpus
+from quoth.errors import CorpusNotFoundError, InputError, UserError
+from quoth.hub import is_shipped, kind_of, shipped_folder, shipped_settings
+from quoth.storage import sha256_bytes, sha256_file
+from quoth.text.passages import MEASURED
+from quoth_eval.harness import read_run
+from quoth_eval.pages import Part as PagePart
+from quoth_eval.pages import Section, as_markdown
+from quoth_eval.papers import CORPORA, Item, Part, items, present
+from quoth_eval.report import Table
+from quoth_eval.summary import beside, published_for
+from quoth_eval.systems import LIBRARIES, family_of
+from quoth_eval.tasks import find
+
+Do = Callable[[Sequence[str]], str]
+"""Runs `quoth` with these words, and returns what it prints."""
+Record = Mapping[str, str]
+"""What a table is made from, and its digest."""
+Measured = tuple[str, Sequence[str], str, Sequence[Table]]
+"""The name of what was measured, its command, what that printed, and the numbers to compare."""
+DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a call of `quoth reproduce` gives: the folder of data, corpora or documents by their names in the records,
+    models of one's own, --limit, --seed, and words about the device for every command."""
+
+    output: Path
+    data: Path | None = None
+    corpora: Mapping[str, Path] = field(default_factory=dict)
+    models: tuple[str, ...] = ()
+    limit: int | None = None
+    seed: int = 0
+    setup: tuple[str, ...] = ()
+
+
+def quoth(words: Sequence[str]) -> str:
+    """Run a command of `quoth` here. Raises what it raises."""
+    from typer.main import get_command
+
+    from quoth.cli.main import app
+    from quoth_eval.command import eval_command
+
+    told = StringIO()
+    command, given = (eval_command, words[1:]) if words[0] == "eval" else (get_command(app), words)
+    with redirect_stdout(told):
+        command.main(args=list(given), prog_name=f"quoth {words[0]}", standalone_mode=False)
+    return told.getvalue()
+
+
+def reproduce(item: Item, call: Call, do: Do = quoth) -> Path:
+    """Measure a table, or what of it can be, and return its page. Answers that are there already are not asked for
+    again. Raises InputError if nothing of it can be measured, or if the output was made from other inputs."""
+    if item.cannot:
+        raise InputError(f"{item.id} cannot be run here: {item.cannot}")
+    item = _with_models(item, call)
+    _check_models(item, call)
+    lacking = {part.name: part.lacks(call.data, call.corpora) for part in item.parts}
+    asked = [part for part in item.parts if len(lacking[part.name]) < len(part.tasks)]
+    left_out = [f"{name}, {task}: {why}" for name, tasks in lacking.items() for task, why in tasks.items()]
+    for each in left_out if asked else ():
+        note(f"left out {each}")
+    if not asked:
+        raise InputError(f"{item.id}: {next(why for tasks in lacking.values() for why in tasks.values())}")
+    folders = _folders(call, asked, do)
+    record = _recorded(item, call, asked, folders)
+    measured, page = list[Measured](), call.output / f"{item.id}.md"
+    todo = [(part, task) for part in asked for task in part.tasks if task not in lacking[part.name]]
+    for part, task in todo:
+        title = part.name if part.tasks == (task,) else f"{part.name}: {task}"
+        words = eval_words(item, part, call, folders, task)
+        try:
+            told = do(words)
+        except UserError as error:
+            if (part, task) == todo[-1] and not measured:
+                raise
+            left_out.append(f"{title}: {error}")
+            note(f"left out {left_out[-1]}")
+            continue
+        numbers = _numbers(item, part, _run(item, part, call) / task)
+        measured.append((title, words, told, numbers))
+        page.write_text(_page(item, call, measured, left_out, record), encoding="utf-8")
+    return page
+
+
+def systems_of(part: Part, models: Sequence[str]) -> list[str]:
+    """Whom a part asks: each of its systems, or in its place the `models` of its kind, with the same options; and other
+    libraries' models that can do its tasks."""
+    found = list[str]()
+    for spelled in part.systems:
+        name, comma, options = spelled.partition(",")
+        found += [f"{model}{comma}{options}" for model in models if _kind(model) == _kind(name)] or [spelled]
+    forms = {find(task).form for task in part.tasks}
+    found += [model for model in models if all(_kind(model) in LIBRARIES.get(form, {}) for form in forms)]
+    return list(dict.fromkeys(found))
+
+
+def _kind(system: str) -> str:
+    """The kind of a system's model; of a baseline its name."""
+    name = system.partition(",")[0]
+    return name if name in ("bm25", "majority", "frequent") else family_of(name) or kind_of(name)
+
+
+def _with_models(item: Item, call: Call) -> Item:
+    """The table, with the folders of the models that it needs, which are written."""
+    folder = call.output / "models"
+    for name, settings in item.models.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name / "quoth.json").write_text(json.dumps(dict(settings)), encoding="utf-8")
+    parts = (
+        replace(part, systems=tuple(each.replace("{models}", str(folder)) for each in part.systems))
+        for part in item.parts
+    )
+    return replace(item, parts=tuple(parts))
+
+
+def _check_models(item: Item, call: Call) -> None:
+    for model in call.models:
+        if not any(_kind(model) in map(_kind, systems_of(part, call.models)) for part in item.parts):
+            asked = dict.fromkeys(each.partition(",")[0] for part in item.parts for each in part.systems)
+            raise InputError(f"--model {model}: {item.id} asks no model of its kind, but {', '.join(asked)}")
+
+
+def eval_words(item: Item, part: Part, call: Call, folders: Mapping[str, str], task: str = "") -> list[str]:
+    """A part, or one of its tasks, as `quoth eval` takes it."""
+    limit = part.limit if call.limit is None else call.limit
+    if call.limit and any(find(task).each for task in part.tasks):
+        limit = max(1, call.limit // 10)
+    places = {**folders, "limit": limit or part.limit}
+    given: dict[str, Sequence[object]] = {
+        "--data": [call.data] if call.data else [],
+        "--corpus": [folders[name] for name in part.corpora],
+        "--system": [each.format(**places) for each in systems_of(part, call.models)],
+        "--set": [each.format(**places) for each in (*part.set, *part.more)],
+        "--sweep": part.sweep,
+        "--limit": [] if limit is None else [limit],
+        "--seed": [call.seed],
+        "--run": [_run(item, part, call)],
+    }
+    files = [str(path) for pattern in part.files for path in present(call.data, pattern) or [Path("DIR", pattern)]]
+    options = [str(word) for option, values in given.items() for value in values for word in (option, value)]
+    return ["eval", *([task] if task else part.tasks), *files, *options, *call.setup]
+
+
+def _run(item: Item, part: Part, call: Call) -> Path:
+    return call.output / "runs" / item.id / part.name.replace(" ", "-")
+
+
+def _folders(call: Call, parts: Sequence[Part], do: Do) -> dict[str, str]:
+    """The folders that commands name: of data, and of corpora, which are made and embedded if documents are given."""
+    found = {"data": str(call.data or ""), "out": str(call.output)}
+    call.output.mkdir(parents=True, exist_ok=True)
+    for name in dict.fromkeys(each for part in parts for each in (*part.corpora, *part.also)):
+        given = call.corpora[name]
+        try:
+            Corpus.open(given)
+            found[name] = str(given)
+            continue
+        except CorpusNotFoundError:
+            found[name] = str(_indexed(name, given, call, do))
+        wanted = [each for part in parts if name in (*part.corpora, *part.also) for each in part.embed]
+        for model in dict.fromkeys(wanted):
+            for each in [own for own in call.models if _kind(own) == _kind(model)] or [model]:
+                do(["embed", found[name], "--model", each.partition(",")[0], "--yes", *call.setup])
+    return found
+
+
+def _indexed(name: str, documents: Path, call: Call, do: Do) -> Path:
+    """The corpus of these documents in the output; it is made, as a whole or not at all, if there is none."""
+    made = call.output / "corpora" / f"{name}.quoth"
+    if not made.exists():
+        part = made.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        do(["index", str(documents), "-o", str(part), "--splitter", MEASURED])
+        part.rename(made)
+    return made
+
+
+def _recorded(item: Item, call: Call, parts: Sequence[Part], folders: Mapping[str, str]) -> dict[str, str]:
+    """The digests of what a table is made from, kept in the output. Raises InputError if one was different before."""
+    found = {f"--limit of {item.id}": str(call.limit), f"--seed of {item.id}": str(call.seed)}
+    for part in parts:
+        for pattern, _ in (each for task in part.tasks for each in part.reads(task)):
+            if files := present(call.data, pattern):
+                found[pattern] = _digest(files)
+        for name in (*part.corpora, *part.also):
+            found[f"corpus {name}"] = _texts(Path(folders[name]))
+            if folders[name] != str(call.corpora[name]):
+                given = call.corpora[name]
+                files = [given] if given.is_file() else sorted(each for each in given.rglob("*") if each.is_file())
+                found[f"documents of {name}"] = _digest(files)
+        names = [each.partition(",")[0] for each in systems_of(part, call.models)]
+        found |= {f"model {name}": fingerprint(name) for name in names if _kind(name) != name}
+    path = call.output / "inputs.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for name in found.keys() & before.keys():
+        if found[name] != before[name]:
+            raise InputError(f"{path}: {name} was {before[name]} and is {found[name]} now; name a new folder with -o")
+    path.write_text(json.dumps({**before, **found}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return found
+
+
+def _texts(corpus: Path) -> str:
+    """The digest of a corpus's documents and of how they are split, whatever its segments."""
+    opened, digest = Corpus.open(corpus), sha256()
+    digest.update(opened.splitter.encode())
+    for document in opened.documents():
+        digest.update(json.dumps([document.id, document.title, document.text]).encode())
+    return digest.hexdigest()[:DIGITS]
+
+
+def _digest(files: Sequence[Path]) -> str:
+    """The digest of a file, or of the digests of several."""
+    whole = sha256_bytes("".join(map(sha256_file, files)).encode()) if files[1:] else sha256_file(files[0])
+    return whole[:DIGITS] + (f", {len(files)} files" if files[1:] else "")
+
+
+def fingerprint(model: str) -> str:
+    """The digest of a model's weights (of its settings if it has none), and those of shipped models that its settings
+    name; "not recorded" if it is a hub's."""
+    settings: Mapping[str, Any]
+    if (shipped := shipped_settings(model)) is not None:
+        settings, content = asdict(shipped), json.dumps(asdict(shipped), default=str, sort_keys=True).encode()
+    else:
+        own = model.partition(":")[2] if family_of(model) else model
+        folder = shipped_folder(model) if is_shipped(model) else Path(own)
+        told = folder / "quoth.json"
+        settings = json.loads(told.read_text(encoding="utf-8")) if told.exists() else {}
+        weights = sorted(folder.glob("*.safetensors")) or [told]
+        content = b"".join(file.read_bytes() for file in weights if file.exists())
+        if not content:
+            return "not recorded"
+    named = [each for each in settings.values() if isinstance(each, str) and is_shipped(each) and each != model]
+    return ", with ".join([sha256_bytes(content)[:DIGITS], *(f"{each} {fingerprint(each)}" for each in named)])
+
+
+def _numbers(item: Item, part: Part, folder: Path) -> list[Table]:
+    """Our numbers in a run, with the paper's figures of this table below them, if they are recorded."""
+    report = read_run(folder)
+    where = (item.source, item.table)
+    figures = [each for each in published_for(report.task) if item.table and (each.source, each.table) == where]
+    section = next(beside(report, figures if part.figures else []), None)
+    return [each for each in section.parts if isinstance(each, tuple)] if section else [report.table(())]
+
+
+def _page(item: Item, call: Call, measured: Sequence[Measured], left_out: Sequence[str], record: Record) -> str:
+    """The page about a table."""
+    about = [_ended(item.shows), f"Paper: {item.source}.", f"What differs: {item.about} {item.differs}".rstrip()]
+    about.append(f"Seed {call.seed}, Quoth {__version__}. Percentages with 95 % intervals.")
+    if call.limit:
+        about.append(f"This is a look, with --limit {call.limit}; the whole needs another folder.")
+    numbers = list[PagePart]()
+    for title, _, _, tables in measured:
+        numbers += [f"{title}:", *tables]
+    details = [Section(title, [f"```sh\nquoth {shlex.join(words)}\n```", told]) for title, words, told, _ in measured]
+    gone = [Section("Left out", ["\n".join(f"- {each}" for each in left_out)])] if left_out else []
+    made: Table = (["made from", "SHA-256"], [list(row) for row in record.items() if row[0][:2] != "--"])
+    sections = [Section("What it shows", about), Section("Numbers", numbers), *details, *gone]
+    return as_markdown(f"{item.paper}, {item.name}", [*sections, Section("Made from", [made])])
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("?") else f"{text}."
+
+
+def needs(item: Item) -> str:
+    """What a table needs, in words."""
+    models = dict.fromkeys(name for part in item.parts for each in part.systems if (name := each.partition(",")[0]))
+    corpora = dict.fromkeys(name for part in item.parts for name in (*part.corpora, *part.also))
+    read = dict.fromkeys(each for part in item.parts for task in part.tasks for each, _ in part.reads(task))
+    told = [", ".join(map(_bare, models)), f"corpora: {', '.join(corpora)}" if corpora else "", ", ".join(read)]
+    return "; ".join(filter(None, told))
+
+
+def _bare(name: str) -> str:
+    return name.replace("{models}/", "a quoth-zero-ner that asks with: ")
+
+
+def catalogue() -> str:
+    """docs/reproduce.md."""
+    places = {"data": "DIR", "out": "OUT", "models": "OUT/models", **{name: f"{name}.quoth" for name in CORPORA}}
+    call = Call(output=Path("OUT"), data=Path("DIR"))
+    lines, paper = [files("quoth_eval.papers").joinpath("head.md").read_text(encoding="utf-8")], ""
+    for item in items():
+        if item.paper != paper:
+            paper = item.paper
+            lines += [f"## {paper}\n", f"{item.source}.\n", f"{item.about}\n"]
+        lines += [f"### {item.id}\n", f"{_ended(item.shows)}\n"]
+        if item.cannot:
+            lines += [f"Cannot be run here: {_ended(item.cannot)}\n"]
+            continue
+        lines += [f"Needs: {needs(item)}. Takes: {item.time}.\n", f"{item.differs}\n", "```sh"]
+        lines += [f"quoth {' '.join(eval_words(item, part, call, places))}" for part in item.parts]
+        lines += ["```\n"]
+    return "\n".join(lines)
