@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 import quoth
 from quoth import Corpus, Document
+from quoth.corpus import rebuild as rebuild_module
+from quoth.corpus import repair as repair_module
 from quoth.corpus.repair import verify
-from quoth.corpus.segment import PLACES, Places
+from quoth.corpus.segment import PLACE_PARTS, PLACES
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Likelihood, PassageShare
 from quoth.source_map import Run, encode, locate, runs_of
@@ -98,22 +100,62 @@ def test_damage_is_found_and_other_files_are_rebuilt_with_the_maps(tmp_path: Pat
         assert Corpus.repair(corpus.path).lost == [], name
         verify(corpus.path)
         check(Corpus.open(corpus.path), documents)
-    content = bytearray((segment / PLACES).read_bytes())
-    content[len(content) // 2] ^= 1
-    (segment / PLACES).write_bytes(content)
-    with pytest.raises(CorruptionError, match=r"places\.bin"):
-        verify(corpus.path)
-    with pytest.raises(CorruptionError, match=r"places\.bin"):
-        Corpus.open(corpus.path)
-    places, damaged = Places(segment), 0
-    for number in range(2 + corpus.num_passages):
-        try:
-            places.part(number)
-        except ValueError:
-            damaged += 1
-    assert 2 <= damaged < corpus.num_passages  # the document's map, and the passages that have the byte
-    [lost] = Corpus.repair(corpus.path).lost
-    assert PLACES in lost
+
+
+def flip(file: Path, at: float) -> None:
+    content = bytearray(file.read_bytes())
+    content[int(len(content) * at)] ^= 1
+    file.write_bytes(content)
+
+
+LOST = {
+    "a byte of the first map": (lambda folder: flip(folder / PLACES, 0.25), "a"),
+    "a byte of the last map": (lambda folder: flip(folder / PLACES, 0.9), "c"),
+    "a row of the table": (lambda folder: flip(folder / PLACE_PARTS, 0.95), ""),
+    "the table": (lambda folder: (folder / PLACE_PARTS).write_bytes(b"damaged"), "abc"),
+    "the maps": (lambda folder: (folder / PLACES).unlink(), "abc"),
+    "a byte, and other files": (lambda folder: (flip(folder / PLACES, 0.25), (folder / "ids.npy").unlink()), "a"),
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_damaged_maps_are_lost_and_nothing_else(
+    tmp_path: Path, what: str, is_killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth", splitter="words:20")
+    documents = [mapped("a", 300), Document("b", "", "No map."), mapped("c", 400)]
+    corpus.add(documents)
+    passages = [(each.document_id, each.text) for each in corpus.passages()]
+    [segment] = (corpus.path / "segments").iterdir()
+    damage, lost = LOST[what]
+    damage(segment)
+    for opened in (verify, Corpus.open):
+        with pytest.raises(CorruptionError, match=r"damaged|missing"):
+            opened(corpus.path)
+    if is_killed:
+        with monkeypatch.context() as killed:
+            for module in (repair_module, rebuild_module):
+                killed.setattr(module, "publish_directory", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                Corpus.repair(corpus.path)
+    done = Corpus.repair(corpus.path)
+    assert bool(done.dropped) == (bool(lost) and not is_killed)
+    for told in done.dropped:
+        assert f"places of {len(lost)} documents are lost" in told
+        assert all(f"'{name}'" in told for name in lost)
+    assert not done.lost
+    verify(corpus.path)
+    again = Corpus.open(corpus.path)
+    assert [(each.document_id, each.text) for each in again.passages()] == passages
+    kept = [each if each.id not in lost else replace(each, source_map=b"") for each in documents]
+    check(again, kept)
+    assert again.replace(documents) == len(set(lost) - {"b"})
+    check(again, documents)
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_json_has_locations_and_no_bytes(tmp_path: Path) -> None:

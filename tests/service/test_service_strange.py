@@ -156,7 +156,7 @@ class Long(Recorded):
 
 
 def test_a_client_that_does_not_read_its_reply_is_dropped() -> None:
-    with running(Long(), Limits(timeout=1)) as (port, server), socket.socket() as lazy:
+    with running(Long(), Limits(timeout=5)) as (port, server), socket.socket() as lazy:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         lazy.settimeout(60)
         lazy.connect(("127.0.0.1", port))

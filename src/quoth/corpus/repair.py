@@ -1,26 +1,16 @@
 """Damage: finding it, repairing what can be rebuilt from the rest, reading what is left.
 
 Knows which files repeat others: a segment's tables, words and list of checksums follow from its documents, and the last
-manifest has a copy. A rebuilt file counts only if it has the recorded SHA-256; a document of a segment that cannot be
-opened, only if its CRC-32 is the recorded one. Does not know what is kept next to the passages: if any of it is damaged
-it is removed, and its owner makes it again.
+manifest has a copy; `rebuild` writes them. A document of a segment that cannot be opened counts only if its CRC-32 is
+the recorded one. Does not know what is kept next to the passages: if any of it is damaged it is removed, and its owner
+makes it again.
 """
 
-import json
-import mmap
-import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import pairwise, product
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from quoth.arrays import open_array, open_blob
 from quoth.corpus.deletions import Deletions
 from quoth.corpus.manifest import (
     LOCK,
@@ -38,9 +28,10 @@ from quoth.corpus.manifest import (
     snapshots,
     write_manifest,
 )
-from quoth.corpus.segment import PLACES, Places, Segment, SegmentWriter, Split, open_segment
+from quoth.corpus.rebuild import part_of, rebuilt, without_places
+from quoth.corpus.segment import Segment, open_segment
 from quoth.corpus.snapshot import open_snapshot
-from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, QuothError, advising
+from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, advising, brief
 from quoth.records import Document
 from quoth.storage import (
     CHECKSUMS,
@@ -51,13 +42,11 @@ from quoth.storage import (
     check_file,
     check_folder,
     cut_to,
-    from_top,
     publish_directory,
     read_json,
     remove,
     sha256_file,
 )
-from quoth.text.passages import Ranges, get_splitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +120,15 @@ def _repair_segments(
         try:
             check_folder(folder, entry.sha256, contents=True)
         except CorruptionError as error:
-            if (cut := _cut(folder, entry)) or _write_again(path, entry, manifest.splitter):
+            if (cut := _cut(folder, entry)) or rebuilt(path, entry, manifest.splitter):
                 done.repaired.append(f"{error}; {'cut to what was written' if cut else 'rebuilt from its documents'}")
+                whole.add(entry.name)
+            elif found := without_places(path, entry, manifest.splitter):
+                changed, without = found
+                manifest = _exchange(path, manifest, changed)
+                names = ", ".join([*map(brief, without[:3]), *["…"] * (len(without) > 3)])
+                told = f"the places of {len(without):,} documents are lost: `quoth replace` reads them again ({names})"
+                done.dropped.append(f"{error}; {told}")
                 whole.add(entry.name)
             else:  # deleted documents count too if nobody knows them
                 there = [document is not None for document in _readable(path, entry, deletions or Deletions())]
@@ -150,6 +146,14 @@ def _repair_segments(
             remedy = f"restore {segment_path(path, name)} from a backup, or `quoth repair {path} --drop {name}`"
             done.lost.append(f"{reason}; {remedy}")
     return _without(path, manifest, dropped, deletions) if dropped and deletions is not None else manifest
+
+
+def _exchange(path: Path, old: Manifest, changed: SegmentEntry) -> Manifest:
+    """Commits a manifest with a segment that is rebuilt differently, and then puts it where it was."""
+    manifest = old.successor(segments=tuple(changed if entry.name == changed.name else entry for entry in old.segments))
+    write_manifest(path, manifest)  # after a kill here, the next repair rebuilds the segment as it is recorded now
+    publish_directory(part_of(path, changed), segment_path(path, changed.name))
+    return manifest
 
 
 def _without(path: Path, old: Manifest, drop: Collection[str], deletions: Deletions) -> Manifest:
@@ -181,84 +185,6 @@ def _cut(folder: Path, entry: SegmentEntry) -> bool:
     except (CorruptionError, OSError):
         return False
     return True
-
-
-def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
-    """Rebuild a segment from its documents; returns whether the result equals the original."""
-    folder, part = segment_path(path, entry.name), segment_path(path, f"{entry.name}.repair.tmp")
-    sources: tuple[Callable[[Path], Iterator[Split]], ...] = (_stored, partial(_stored, splitter=splitter), _framed)
-    # Older segments lack checks, or words too. Which it was, nothing has to tell: only the original has the recorded
-    # SHA-256, so every combination may be tried.
-    for source, with_checks, with_words in product(sources, (True, False), (True, False)):
-        shutil.rmtree(part, ignore_errors=True)
-        try:
-            with SegmentWriter(part) as writer:
-                for split in source(folder):
-                    writer.add(*split)
-                sha256 = writer.seal(with_checks, with_words)
-        except (QuothError, ValueError, TypeError, IndexError):
-            continue  # the files it would be rebuilt from are damaged
-        if sha256 == entry.sha256:
-            publish_directory(part, folder)
-            return True
-    shutil.rmtree(part, ignore_errors=True)
-    return False
-
-
-def _stored(folder: Path, splitter: str = "") -> Iterator[Split]:
-    """The documents, from `documents.bin` and `documents.npy` alone, with their passages as they are stored or, given a
-    splitter, split again."""
-    blob = open_blob(folder / "documents.bin")
-    table_D13 = open_array(folder / "documents.npy", np.int64, (-1, 3))
-    passages_P5 = np.empty((0, 5), np.int64) if splitter else open_array(folder / "passages.npy", np.int64, (-1, 5))
-    split, map_of = get_splitter(splitter) if splitter else None, _maps(folder)
-    for number, ((begin, middle, first), (end, _, last)) in enumerate(pairwise(table_D13.tolist())):
-        document_id, title, metadata = from_top(partial(json.loads, blob[begin:middle]))
-        text = blob[middle:end].decode()
-        document = Document(document_id, title, text, metadata, map_of(number))
-        yield document, split(text) if split else _ranges(passages_P5[first:last])
-
-
-def _maps(folder: Path) -> Callable[[int], bytes]:
-    """The source map of each document of a segment, by its number."""
-    return Places(folder).part if (folder / PLACES).exists() else lambda _: b""
-
-
-def _ranges(passages_P5: NDArray[np.int64]) -> Ranges:
-    return [(start, end) for start, end in passages_P5[:, 1:3].tolist()]
-
-
-def _framed(folder: Path) -> Iterator[Split]:
-    """The documents, with their passages as they are stored, without `documents.npy`: a text begins where the JSON of
-    its record ends, and after its last passage there is only white space, so the next `[` begins the next record."""
-    blob = open_blob(folder / "documents.bin")
-    passages_P5 = open_array(folder / "passages.npy", np.int64, (-1, 5))
-    begin, number, map_of = 0, 0, _maps(folder)
-    while 0 <= begin < len(blob):
-        fields, middle = _record(blob, begin)
-        first, last = np.searchsorted(passages_P5[:, 0], [number, number + 1]).tolist()
-        after = int(passages_P5[last - 1, 4]) if last > first else middle
-        begin = blob.find(b"[", max(after, middle))
-        end = len(blob) if begin < 0 else begin
-        document_id, title, metadata = fields
-        document = Document(document_id, title, blob[middle:end].decode(), metadata, map_of(number))
-        yield document, _ranges(passages_P5[first:last])
-        number += 1
-
-
-def _record(blob: mmap.mmap | bytes, begin: int) -> tuple[Any, int]:
-    """The JSON that begins at a byte, and the byte after it. Raises ValueError."""
-    # A record's length is unknown, so four times as much is decoded until it is whole: at most a third more in all.
-    size = 1 << 12
-    while True:
-        part = blob[begin : begin + size].decode(errors="ignore")
-        try:
-            content, end = json.JSONDecoder().raw_decode(part)
-            return content, begin + len(part[:end].encode())
-        except json.JSONDecodeError:
-            if begin + size >= len(blob):
-                raise
-            size *= 4
 
 
 def _repair_deletions(path: Path, manifest: Manifest, done: Repairs) -> Deletions | None:

@@ -42,7 +42,7 @@ from quoth.source_map import frames_of
 from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of
 from quoth.text.passages import Ranges
 
-WORDS, PLACES = "words.bin", "places.bin"
+WORDS, PLACES, PLACE_PARTS = "words.bin", "places.bin", "places.npy"
 Split = tuple[Document, Ranges]
 """A document, and the character ranges of its passages."""
 
@@ -244,7 +244,7 @@ class Places:
 
     def __init__(self, segment: Path) -> None:
         self._blob = open_blob(segment / PLACES)
-        self._parts_N3: NDArray[np.int64] = open_array(segment / "places.npy", np.int64, (-1, 3))
+        self._parts_N3: NDArray[np.int64] = open_array(segment / PLACE_PARTS, np.int64, (-1, 3))
 
     def part(self, number: int) -> bytes:
         """The map of a document, or of a passage, counted behind the documents. Raises ValueError if it is damaged."""
@@ -357,7 +357,7 @@ class SegmentWriter:
             self._places.close()
         if size:
             parts_N3 = np.array(self._document_places + self._passage_places, np.int64).reshape(-1, 3)
-            save_array(self.path / "places.npy", parts_N3)
+            save_array(self.path / PLACE_PARTS, parts_N3)
         else:
             (self.path / PLACES).unlink()
         if with_words:

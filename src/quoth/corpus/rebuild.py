@@ -1,0 +1,171 @@
+"""A segment rebuilt from its documents.
+
+Knows which of a segment's files its documents and passages follow from. A rebuilt segment counts only if its list of
+checksums has the recorded SHA-256 or, where source maps are damaged, if it differs from the recorded list in their
+files alone. Does not know manifests.
+"""
+
+import json
+import mmap
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.arrays import open_array, open_blob
+from quoth.corpus.manifest import SegmentEntry, segment_path
+from quoth.corpus.segment import PLACE_PARTS, PLACES, Places, SegmentWriter, Split
+from quoth.errors import CorruptionError, QuothError
+from quoth.records import Document
+from quoth.storage import CHECKSUMS, from_top, publish_directory, read_json, sha256_file
+from quoth.text.passages import Ranges, get_splitter
+
+Maps = Callable[[int], bytes]
+"""The source map of each document of a segment, by its number. Raises ValueError if it is damaged."""
+Source = Callable[[Path, Maps], Iterator[Split]]
+
+
+def rebuilt(path: Path, entry: SegmentEntry, splitter: str) -> bool:
+    """Rebuild a segment from its documents; returns whether the result equals the original."""
+    folder = segment_path(path, entry.name)
+    for maps in (_maps, _intact):  # the latter after a kill of a repair that left damaged maps out
+        for sha256 in _written(path, entry, splitter, maps):
+            if sha256 == entry.sha256:
+                publish_directory(part_of(path, entry), folder)
+                return True
+    return False
+
+
+def without_places(path: Path, entry: SegmentEntry, splitter: str) -> tuple[SegmentEntry, list[str]] | None:
+    """Rebuild a segment with the source maps that are intact, as `part_of` it: its entry then, and the ids of the
+    documents that have lost theirs. None if anything else is damaged and cannot be rebuilt."""
+    folder = segment_path(path, entry.name)
+    try:
+        listing = read_json(folder / CHECKSUMS)
+        if sha256_file(folder / CHECKSUMS) != entry.sha256 or PLACES not in listing:
+            return None
+    except CorruptionError:
+        return None
+    for sha256 in _written(path, entry, splitter, _intact):
+        part = part_of(path, entry)
+        if _but_places(read_json(part / CHECKSUMS)) == _but_places(listing):
+            known = _known(folder)
+            documents = enumerate(document for document, _ in _stored(part, _none))
+            return replace(entry, sha256=sha256), [each.id for number, each in documents if known(number) is None]
+    return None
+
+
+def part_of(path: Path, entry: SegmentEntry) -> Path:
+    """Where a segment is rebuilt."""
+    return segment_path(path, f"{entry.name}.repair.tmp")
+
+
+def _but_places(listing: dict[str, Any]) -> dict[str, Any]:
+    return {name: described for name, described in listing.items() if name not in (PLACES, PLACE_PARTS)}
+
+
+def _written(path: Path, entry: SegmentEntry, splitter: str, maps: Callable[[Path], Maps]) -> Iterator[str]:
+    """Writes the segment in every way that it may have been; the SHA-256 of each, while it is there."""
+    # Older segments lack checks, or words too. Which it was, nothing has to tell: only the original has the recorded
+    # SHA-256, so every combination may be tried.
+    folder, part = segment_path(path, entry.name), part_of(path, entry)
+    sources: tuple[Source, ...] = (_stored, partial(_stored, splitter=splitter), _framed)
+    for source, with_checks, with_words in product(sources, (True, False), (True, False)):
+        shutil.rmtree(part, ignore_errors=True)
+        try:
+            with SegmentWriter(part) as writer:
+                for split in source(folder, maps(folder)):
+                    writer.add(*split)
+                sha256 = writer.seal(with_checks, with_words)
+        except (QuothError, ValueError, TypeError, IndexError):
+            continue  # the files it would be rebuilt from are damaged
+        yield sha256
+    shutil.rmtree(part, ignore_errors=True)
+
+
+def _stored(folder: Path, maps: Maps, splitter: str = "") -> Iterator[Split]:
+    """The documents, from `documents.bin` and `documents.npy` alone, with their passages as they are stored or, given a
+    splitter, split again."""
+    blob = open_blob(folder / "documents.bin")
+    table_D13 = open_array(folder / "documents.npy", np.int64, (-1, 3))
+    passages_P5 = np.empty((0, 5), np.int64) if splitter else open_array(folder / "passages.npy", np.int64, (-1, 5))
+    split = get_splitter(splitter) if splitter else None
+    for number, ((begin, middle, first), (end, _, last)) in enumerate(pairwise(table_D13.tolist())):
+        document_id, title, metadata = from_top(partial(json.loads, blob[begin:middle]))
+        text = blob[middle:end].decode()
+        document = Document(document_id, title, text, metadata, maps(number))
+        yield document, split(text) if split else _ranges(passages_P5[first:last])
+
+
+def _maps(folder: Path) -> Maps:
+    """Those that were written."""
+    return Places(folder).part if (folder / PLACES).exists() else _none
+
+
+def _intact(folder: Path) -> Maps:
+    """The same with none in place of those that are damaged."""
+    known = _known(folder)
+    return lambda number: known(number) or b""
+
+
+def _known(folder: Path) -> Callable[[int], bytes | None]:
+    """The same with None in place of those that are damaged."""
+    try:
+        maps = Places(folder).part
+    except CorruptionError:
+        return lambda _: None
+
+    def known(number: int) -> bytes | None:
+        with suppress(ValueError, IndexError):
+            return maps(number)
+        return None
+
+    return known
+
+
+def _none(number: int) -> bytes:
+    return b""
+
+
+def _ranges(passages_P5: NDArray[np.int64]) -> Ranges:
+    return [(start, end) for start, end in passages_P5[:, 1:3].tolist()]
+
+
+def _framed(folder: Path, maps: Maps) -> Iterator[Split]:
+    """The documents, with their passages as they are stored, without `documents.npy`: a text begins where the JSON of
+    its record ends, and after its last passage there is only white space, so the next `[` begins the next record."""
+    blob = open_blob(folder / "documents.bin")
+    passages_P5 = open_array(folder / "passages.npy", np.int64, (-1, 5))
+    begin = number = 0
+    while 0 <= begin < len(blob):
+        fields, middle = _record(blob, begin)
+        first, last = np.searchsorted(passages_P5[:, 0], [number, number + 1]).tolist()
+        after = int(passages_P5[last - 1, 4]) if last > first else middle
+        begin = blob.find(b"[", max(after, middle))
+        end = len(blob) if begin < 0 else begin
+        document_id, title, metadata = fields
+        document = Document(document_id, title, blob[middle:end].decode(), metadata, maps(number))
+        yield document, _ranges(passages_P5[first:last])
+        number += 1
+
+
+def _record(blob: mmap.mmap | bytes, begin: int) -> tuple[Any, int]:
+    """The JSON that begins at a byte, and the byte after it. Raises ValueError."""
+    # A record's length is unknown, so four times as much is decoded until it is whole: at most a third more in all.
+    size = 1 << 12
+    while True:
+        part = blob[begin : begin + size].decode(errors="ignore")
+        try:
+            content, end = json.JSONDecoder().raw_decode(part)
+            return content, begin + len(part[:end].encode())
+        except json.JSONDecodeError:
+            if begin + size >= len(blob):
+                raise
+            size *= 4
