@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -56,6 +57,17 @@ def test_a_search_follows_the_corpus_and_refuses_what_it_does_not_know(corpus: q
         Searching(live.path, "sparse")
     with pytest.raises(InputError, match="mode 'dense' searches by vectors; name their model"):
         Searching(live.path, "dense")
+
+
+def test_only_documents_that_meet_a_condition_are_found(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    live = quoth.Corpus.create(tmp_path / "live.quoth")
+    live.add(quoth.Document(f"d{n}", "", "Zanzibar.", {"year": n}) for n in range(3))
+    for searching in (each := Searching(live.path, where="year > 0"), pickle.loads(pickle.dumps(each))):
+        assert {one.metadata["document_id"] for one in searching.search("zanzibar", 5)} == {"d1", "d2"}
+    live.add([quoth.Document("d3", "", "Zanzibar.", {"year": 3}), quoth.Document("d4", "", "Zanzibar.", {"year": 0})])
+    assert {one.metadata["document_id"] for one in each.search("zanzibar", 5)} == {"d1", "d2", "d3"}
+    with pytest.raises(InputError, match="no document has a field 'yeer'; did you mean year"):
+        Searching(corpus.path, where="yeer = 1")
 
 
 def test_a_search_keeps_its_snapshot_while_others_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +154,8 @@ def test_langchain_documents_are_the_passages(corpus: quoth.Corpus) -> None:
     ]
     with pytest.raises(InputError, match="mode is 'sparse'"):
         QuothRetriever(corpus=str(corpus.path), mode="sparse")
+    found = QuothRetriever(corpus=str(corpus.path), where="year = 1").invoke(QUERY)
+    assert {each.metadata["document_id"] for each in found} == {"d1"}
 
 
 def test_llama_index_nodes_know_their_characters(corpus: quoth.Corpus) -> None:
@@ -283,6 +297,8 @@ def test_langchain_tools_ask_and_verify(corpus: quoth.Corpus, told: list[dict[st
     assert len(found["answers"]) == 2
     assert [found["answers"][0], found["sentences"][0]] == told
     check_verified(lambda text: verify.invoke({"text": text}), corpus)
+    part = ask_tool(corpus.path, where="year = 2").invoke({"question": QUERY})
+    assert {place["document_id"] for each in part["answers"] for place in each["places"]} == {"d2"}
     assert ask.invoke({"question": " "}).startswith("the question is empty")  # told, not raised
     message = verify.invoke({"type": "tool_call", "id": "1", "name": "verify_quote", "args": {"text": "raven"}})
     assert '"occurs": true' in message.content
@@ -299,6 +315,8 @@ def test_llama_index_tools_ask_and_verify(corpus: quoth.Corpus, told: list[dict[
     assert len(found["answers"]) == 2
     assert [found["answers"][0], found["sentences"][0]] == told
     check_verified(lambda text: verify.call(text=text).raw_output, corpus)
+    part = ask_tool(corpus.path, where="year = 2").call(question=QUERY).raw_output
+    assert {place["document_id"] for each in part["answers"] for place in each["places"]} == {"d2"}
 
 
 def test_llama_index_shows_a_model_no_places(corpus: quoth.Corpus) -> None:
@@ -313,6 +331,8 @@ def test_llama_index_shows_a_model_no_places(corpus: quoth.Corpus) -> None:
         assert {*head.splitlines()} == {"year: 1", "title: T1"}
         assert text == [node.text]
     assert node.metadata["document_id"] == "d1"
+    found = QuothRetriever(corpus.path, where="year = 2").retrieve(QUERY)
+    assert {each.node.metadata["document_id"] for each in found} == {"d2"}
 
 
 def test_a_haystack_retriever_finds_passages_in_a_stored_pipeline(corpus: quoth.Corpus) -> None:
@@ -330,5 +350,7 @@ def test_a_haystack_retriever_finds_passages_in_a_stored_pipeline(corpus: quoth.
         assert [(one.id, one.content) for one in found] == [(one.id, one.text) for one in wanted]
         assert [{**one.meta, "score": one.score} for one in found] == [one.metadata for one in wanted]
         assert len(each.run({"retriever": {"query": QUERY, "top_k": 1}})["retriever"]["documents"]) == 1
+    [only] = QuothRetriever(str(corpus.path), where="year = 2").run(QUERY)["documents"]
+    assert only.meta["document_id"] == "d2"
     with pytest.raises(InputError, match="mode is 'sparse'"):
         QuothRetriever(str(corpus.path), mode="sparse").warm_up()

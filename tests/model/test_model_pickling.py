@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import quoth
+from quoth.corpus.view import parts
 from quoth.errors import CorpusNotFoundError, InputError
 from quoth.integrations.shared import Searching
 from tiny import TEXT, tiny_npm, tiny_realm
@@ -118,3 +119,19 @@ def test_a_model_over_other_corpora_is_the_one_loaded_for_them(corpus: quoth.Cor
     assert npm.over([other]).fill(BLANK) == quoth.NPM.from_pretrained(folder, other).fill(BLANK)
     assert again(npm.over([other])).corpora[0].path == other.path
     assert npm.corpora == [corpus]
+
+
+def test_a_model_over_documents_that_meet_a_condition_searches_these_alone(tmp_path: Path) -> None:
+    corpora = [quoth.Corpus.create(tmp_path / f"{name}.quoth") for name in "ab"]
+    texts = {"France": "Paris", "Italy": "Rome", "Egypt": "Cairo"}
+    for corpus in corpora:
+        corpus.add(quoth.Document(land, "", f"{city} is the capital of {land}.") for land, city in texts.items())
+    corpora[0].add([quoth.Document("dated", "", "Oslo is the capital of Norway.", {"year": 2024})])
+    npm = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "npm"), corpora)
+    part = npm.where("id in ('Italy', 'Egypt') or year = 2024")
+    for model in (part, again(part)):
+        assert {hit.passage.document_id for hit in model.search("capital", 9)} == {"Italy", "Egypt", "dated"}
+        assert model.fill(BLANK) == npm.over(parts(corpora, "id in ('Italy', 'Egypt') or year = 2024")).fill(BLANK)
+    assert len(npm.search("capital", 9)) == 7
+    with pytest.raises(InputError, match="no document has a field 'yeer'"):
+        npm.where("yeer = 2024")

@@ -12,7 +12,7 @@ from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import ExtractedAnswer
 
 from quoth.corpus.corpus import Corpus
-from quoth.integrations.shared import PLACE_KEYS, Found, Searching, quote_of
+from quoth.integrations.shared import PLACE_KEYS, Found, Searching, opened, quote_of
 from quoth.reader.model import Reader
 from quoth.records import Evidence, Prediction, Sentence
 
@@ -41,7 +41,14 @@ class QuothRetriever(_Stored):
     start, end, passage and corpus.
     """
 
-    def __init__(self, corpus: str, top_k: int = 10, mode: str = "auto", model: str | None = None) -> None:
+    def __init__(
+        self,
+        corpus: str,
+        top_k: int = 10,
+        mode: str = "auto",
+        model: str | None = None,
+        where: str | None = None,
+    ) -> None:
         """Nothing is opened or loaded before `warm_up`.
 
         Args:
@@ -49,14 +56,15 @@ class QuothRetriever(_Stored):
             top_k: Number of passages.
             mode: "auto" or "bm25", which need no model, "dense" or "hybrid".
             model: What searches by vectors, by name or folder.
+            where: A condition on the documents' metadata, as in `Corpus.where`; None: all of them.
         """
-        self.corpus, self.top_k, self.mode, self.model = corpus, top_k, mode, model
+        self.corpus, self.top_k, self.mode, self.model, self.where = corpus, top_k, mode, model, where
         self._searching: Searching | None = None
 
     def warm_up(self) -> None:
         """Open the corpus and load the model, if there is one."""
         if self._searching is None:
-            self._searching = Searching(self.corpus, self.mode, self.model)
+            self._searching = Searching(self.corpus, self.mode, self.model, self.where)
 
     @component.output_types(documents=list[Document])
     def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
@@ -94,6 +102,7 @@ class QuothReader(_Stored):
         top_k: int = 5,
         passages: int | None = None,
         drop_guesses: bool = False,
+        where: str | None = None,
     ) -> None:
         """Nothing is opened or loaded before `warm_up`.
 
@@ -103,15 +112,16 @@ class QuothReader(_Stored):
             top_k: Number of answers.
             passages: Number of passages to read; None: the model's own.
             drop_guesses: Leave out answers that are unsure or not found, perhaps all of them.
+            where: A condition on the documents' metadata, as in `Corpus.where`; None: all of them.
         """
-        self.corpus, self.model = corpus, model
+        self.corpus, self.model, self.where = corpus, model, where
         self.top_k, self.passages, self.drop_guesses = top_k, passages, drop_guesses
         self._reader: Reader | None = None
 
     def warm_up(self) -> None:
         """Open the corpus and load the model."""
         if self._reader is None:
-            self._reader = Reader.from_pretrained(self.model, Corpus.open(self.corpus))
+            self._reader = Reader.from_pretrained(self.model, opened(self.corpus, self.where))
 
     @component.output_types(answers=list[ExtractedAnswer], sentences=list[Document])
     def run(self, query: str, top_k: int | None = None) -> dict[str, Any]:

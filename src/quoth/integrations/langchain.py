@@ -29,6 +29,7 @@ class QuothRetriever(BaseRetriever):
         mode ("auto" | "bm25" | "dense" | "hybrid"): As in `search` of the model. Default: "auto", which, like "bm25",
             needs no model.
         model (str | None): What searches by vectors, by name or folder. Default: None.
+        where (str | None): A condition on the documents' metadata, as in `Corpus.where`. Default: None (all of them).
 
     Example:
         >>> QuothRetriever(corpus="wiki.quoth", k=3).invoke("opera by Bizet")[0].metadata["start"]  # doctest: +SKIP
@@ -41,11 +42,12 @@ class QuothRetriever(BaseRetriever):
     k: int = 5
     mode: str = "auto"
     model: str | None = None
+    where: str | None = None
     _searching: Searching = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Open the corpus. Raises CorpusNotFoundError, and InputError on another mode."""
-        self._searching = Searching(self.corpus, self.mode, self.model)
+        """Open the corpus. Raises CorpusNotFoundError, and InputError on another mode or a wrong condition."""
+        self._searching = Searching(self.corpus, self.mode, self.model, self.where)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
@@ -56,13 +58,16 @@ class QuothRetriever(BaseRetriever):
         ]
 
 
-def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) -> StructuredTool:
+def ask_tool(
+    corpus: str | Path, model: str = "quoth-reader", top_k: int = 3, where: str | None = None
+) -> StructuredTool:
     """A tool, `ask_corpus`, that answers a question with phrases of a corpus.
 
     Args:
         corpus (str | Path): The folder of a corpus.
         model (str): A reader, by name or folder. It is loaded with the first question. Default: "quoth-reader".
         top_k (int): Number of answers. Default: 3.
+        where (str | None): A condition on the documents' metadata, as in `Corpus.where`. Default: None (all of them).
 
     Returns:
         The tool. It returns `status`, a `note` that says what it means, and `answers`, a list of answer, probability,
@@ -72,11 +77,12 @@ def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) ->
 
     Raises:
         CorpusNotFoundError: No corpus in that folder.
+        InputError: The condition cannot be read.
 
     Example:
         >>> ask_tool("wiki.quoth").invoke({"question": "Who composed Carmen?"})  # doctest: +SKIP
     """
-    asking = Asking(corpus, model, top_k)
+    asking = Asking(corpus, model, top_k, where)
     return _tool(asking.ask_corpus, asking.about_ask)
 
 

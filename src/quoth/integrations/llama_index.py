@@ -30,14 +30,22 @@ class QuothRetriever(BaseRetriever):
         mode ("auto" | "bm25" | "dense" | "hybrid"): As in `search` of the model. Default: "auto", which, like "bm25",
             needs no model.
         model (str | None): What searches by vectors, by name or folder. Default: None.
+        where (str | None): A condition on the documents' metadata, as in `Corpus.where`. Default: None (all of them).
 
     Example:
         >>> QuothRetriever("wiki.quoth", k=3).retrieve("opera by Bizet")[0].node.start_char_idx  # doctest: +SKIP
         0
     """
 
-    def __init__(self, corpus: str | Path, k: int = 5, mode: str = "auto", model: str | None = None) -> None:
-        self._searching, self._k = Searching(corpus, mode, model), k
+    def __init__(
+        self,
+        corpus: str | Path,
+        k: int = 5,
+        mode: str = "auto",
+        model: str | None = None,
+        where: str | None = None,
+    ) -> None:
+        self._searching, self._k = Searching(corpus, mode, model, where), k
         super().__init__()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -59,13 +67,14 @@ class QuothRetriever(BaseRetriever):
         ]
 
 
-def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) -> FunctionTool:
+def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3, where: str | None = None) -> FunctionTool:
     """A tool, `ask_corpus`, that answers a question with phrases of a corpus.
 
     Args:
         corpus (str | Path): The folder of a corpus.
         model (str): A reader, by name or folder. It is loaded with the first question. Default: "quoth-reader".
         top_k (int): Number of answers. Default: 3.
+        where (str | None): A condition on the documents' metadata, as in `Corpus.where`. Default: None (all of them).
 
     Returns:
         The tool. It returns `status`, a `note` that says what it means, and `answers`, a list of answer, probability,
@@ -74,11 +83,12 @@ def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) ->
 
     Raises:
         CorpusNotFoundError: No corpus in that folder.
+        InputError: The condition cannot be read.
 
     Example:
         >>> ask_tool("wiki.quoth").call(question="Who composed Carmen?").raw_output  # doctest: +SKIP
     """
-    asking = Asking(corpus, model, top_k)
+    asking = Asking(corpus, model, top_k, where)
     return FunctionTool.from_defaults(asking.ask_corpus, description=asking.about_ask)
 
 

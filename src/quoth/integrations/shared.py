@@ -36,11 +36,20 @@ NOTES: dict[Status, str] = {
 """What each status means to an assistant."""
 
 
-class Asking:
-    """Questions to one corpus, one at a time. The model is loaded with the first. Raises CorpusNotFoundError."""
+def opened(corpus: str | Path, where: str | None) -> Corpus:
+    """A corpus, or the part of it that meets a condition. Raises CorpusNotFoundError, InputError."""
+    whole = Corpus.open(corpus)
+    return whole if where is None else whole.where(where)
 
-    def __init__(self, corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) -> None:
-        self.corpus, self._lock = Corpus.open(corpus), threading.Lock()
+
+class Asking:
+    """Questions to one corpus, one at a time. The model is loaded with the first. Raises CorpusNotFoundError, and
+    InputError on a condition that cannot be read."""
+
+    def __init__(
+        self, corpus: str | Path, model: str = "quoth-reader", top_k: int = 3, where: str | None = None
+    ) -> None:
+        self.corpus, self._lock = opened(corpus, where), threading.Lock()
         self._model, self._top_k = model, top_k
 
     @cached_property
@@ -140,14 +149,17 @@ class Found:
 
 
 class Searching:
-    """A search of one corpus, by words or by vectors. Raises CorpusNotFoundError, and InputError on another mode."""
+    """A search of one corpus, by words or by vectors. Raises CorpusNotFoundError, and InputError on another mode or a
+    condition that cannot be read."""
 
-    def __init__(self, corpus: str | Path, mode: str = "auto", model: str | None = None) -> None:
+    def __init__(
+        self, corpus: str | Path, mode: str = "auto", model: str | None = None, where: str | None = None
+    ) -> None:
         SearchOptions(mode=cast(Mode, mode))
         if mode not in ("auto", "bm25") and model is None:
             raise InputError(f"mode {mode!r} searches by vectors; name their model, such as model='quoth-mini'")
-        self.corpus, self._lock = Corpus.open(corpus), threading.Lock()
-        self._call = str(self.corpus.path.absolute()), mode, model
+        self.corpus, self._lock = opened(corpus, where), threading.Lock()
+        self._call = str(self.corpus.path.absolute()), mode, model, where
         self._find: Callable[[str, int], list[Hit]]
         if mode in ("auto", "bm25"):
             self._find = partial(Finder([self.corpus]).search, mode=cast(Mode, mode))
@@ -157,7 +169,7 @@ class Searching:
                 raise InputError(f"model {model!r} has no vectors; name quoth-mini or quoth-realm")
             self._find = lambda query, k: loaded.search(query, k, cast(Mode, mode))
 
-    def __reduce__(self) -> tuple[type[Searching], tuple[str, str, str | None]]:
+    def __reduce__(self) -> tuple[type[Searching], tuple[str, str, str | None, str | None]]:
         return Searching, self._call
 
     def search(self, query: str, k: int) -> list[Found]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, overlo
 
 from quoth.corpus.bm25 import PassageRef, Ranking, best_places
 from quoth.corpus.corpus import Corpora, Corpus, listed
+from quoth.corpus.view import parts
 from quoth.errors import InputError
 from quoth.hub import is_shipped
 from quoth.index.finder import Finder
@@ -126,6 +127,25 @@ class Model:
         made.__dict__.pop("finder", None)
         made._search_in(corpora)
         return made
+
+    def where(self, condition: str) -> Self:
+        """This model over the documents whose metadata meet a condition.
+
+        Args:
+            condition (str): What `Corpus.where` reads, such as "year >= 2020 and source in ('minutes', 'letters')". A
+                field that one of several corpora has is known in all.
+
+        Returns:
+            The model, with the same weights; every call searches these documents alone.
+
+        Raises:
+            InputError: The condition cannot be read, no document has a field of it, or none has a value of that kind.
+
+        Example:
+            >>> reader.where("id != 'carmen'").corpora
+            [Corpus('tiny.quoth', documents=5, passages=5, snapshot=1)]
+        """
+        return self.over(parts(self.corpora, condition))
 
     @cached_property
     def finder(self) -> Finder:
