@@ -113,7 +113,7 @@ def test_like_with_many_signs_ends() -> None:
         ("source", "at character 7, the end instead of =, !="),
         ("source = minutes", "at character 10, 'minutes' instead of a value: 'text', a number"),
         ("source = 'a", 'at character 10, "\'" instead of a field, a value or a sign'),
-        ("a = 1 b = 2", "at character 7, 'b' instead of and, or, or the end"),
+        ("a = 1 b = 2", "at character 7, 'b' instead of and, or, once or the end"),
         ("(a = 1", "at character 7, the end instead of ')'"),
         ("a in 1", "at character 6, '1' instead of '('"),
         ("a like 1", "instead of a text after like"),

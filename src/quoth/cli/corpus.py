@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
 app = typer.Typer()
+LOOKED_THROUGH = 1 << 28
+"""Bytes of documents that are looked through for duplicates after each change: some 20 seconds."""
+SHOWN = 3
 PANEL = "Make and change a corpus"
 
 
@@ -100,6 +103,7 @@ def index(
     if not ray:
         inputs.record(corpus)
     _state(corpus)
+    tell_duplicates(near_duplicates(corpus))
     if vectors:
         from quoth.cli.embed import embed_passages
 
@@ -138,6 +142,7 @@ def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format
     inputs.report()
     inputs.record(corpus)
     _state(corpus)
+    tell_duplicates(near_duplicates(corpus))
     _tell_late(corpus)
 
 
@@ -336,6 +341,23 @@ def _state(corpus: "Corpus") -> None:
     """One line on standard output: what the corpus contains now."""
     documents, passages = plural(corpus.num_documents, "document"), plural(corpus.num_passages, "passage")
     results().print(f"{visible(str(corpus.path))}: {documents}, {passages}, snapshot {corpus.snapshot}", soft_wrap=True)
+
+
+def near_duplicates(corpus: "Corpus") -> list[list[str]]:
+    """The groups of documents that say nearly the same; none of a corpus so large that looking would take long."""
+    size = sum((segment.path / "documents.bin").stat().st_size for segment in corpus.segments)
+    return corpus.near_duplicates() if size <= LOOKED_THROUGH else []
+
+
+def tell_duplicates(groups: list[list[str]]) -> None:
+    """Say how many documents say nearly the same, and which most do."""
+    if groups:
+        count = plural(sum(map(len, groups)), "document")
+        most = ", ".join(map(visible, groups[0][:SHOWN])) + (", …" if len(groups[0]) > SHOWN else "")
+        note(
+            f"near duplicates: {count} in {plural(len(groups), 'group')}, the largest of {len(groups[0]):,}: {most}; "
+            "--where once reads equal texts once"
+        )
 
 
 def _tell_late(corpus: "Corpus") -> None:

@@ -139,7 +139,8 @@ Where = Annotated[
     typer.Option(
         "--where",
         metavar="CONDITION",
-        help="Search only documents whose metadata meet this: \"date >= '2024-01-01' and source in ('minutes')\".",
+        help="Search only documents whose metadata meet this: \"date >= '2024-01-01' and source in ('minutes')\"; "
+        "once, at its end or alone: equal texts once.",
     ),
 ]
 AsOf = Annotated[

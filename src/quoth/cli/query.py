@@ -4,6 +4,7 @@ Knows the options and how results are printed. Does not know how predictions are
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -96,7 +97,7 @@ def fill(
     context: typer.Context,
     directory: CorpusDir,
     text: Annotated[
-        str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"A text with one [MASK]; {STANDARD_INPUT}")
+        str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"A text with [MASK]; {STANDARD_INPUT}")
     ],
     corpus: MoreCorpora = None,
     *,
@@ -113,7 +114,7 @@ def fill(
 ) -> None:
     """Fill the blank in a text with phrases from the corpus.
 
-    Mark the blank with [MASK] or ___. Every answer is shown where it occurs.
+    Mark the blank with [MASK] or ___; several are filled together. Every answer is shown where it occurs.
 
     \b
     Example:
@@ -125,7 +126,7 @@ def fill(
     options = fill_arguments(context, model, filling)
     options |= _by_eq_1(model, marginal, null_document)
     corpora = open_corpora(directory, corpus, where, as_of)
-    check_query(text, check_blank)
+    check_query(text, partial(check_blank, several=True))
     _check_vectors(corpora, model, filling)
     loaded = load_predictor(model, corpora, setup)
     _answer(text, lambda query: _called(loaded.fill, query, options), json, timings, (cite, corpora))

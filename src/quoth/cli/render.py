@@ -72,7 +72,8 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
     width = min(MOST_TEXT, max(cell_len(printable(prediction.text)) for prediction in predictions))
     for rank, prediction in enumerate(predictions, start=1):
         _show_row(console, rank, prediction.text, _share(console, prediction.probability), width)
-        shown = prediction.evidence[:top_evidence]
+        blanks = len(prediction.parts) if prediction.sequence else 1
+        shown = prediction.evidence[: max(top_evidence, blanks)]
         for evidence in shown:
             show_evidence(console, evidence)
         if (more := prediction.num_places - len(shown)) > 0:

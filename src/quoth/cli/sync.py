@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quoth.cli.corpus import near_duplicates, tell_duplicates
 from quoth.cli.models import open_corpus
 from quoth.cli.options import Json
 from quoth.cli.output import counting, note, plural, print_json, results, visible
@@ -87,10 +88,12 @@ def _once(
         done = bring(corpus, folder, dry_run=dry_run, delete_all=delete_all, progress=progress)
     if quiet and not done:
         return
+    groups = near_duplicates(corpus) if done and not dry_run else []
     if as_json:
-        print_json(vars(done))
+        print_json(vars(done) | {"near_duplicates": groups})
     else:
         _show(done, corpus, dry_run)
+        tell_duplicates(groups)
     if vectors and not dry_run and corpus.num_passages:
         from quoth.cli.embed import embed_passages
 

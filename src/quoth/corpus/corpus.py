@@ -7,6 +7,7 @@ Knows who may write, and when. Does not know what can be read (`snapshot`), in w
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import reduce
 from pathlib import Path
 
 from quoth.corpus.manifest import (
@@ -50,14 +51,14 @@ class Corpus(CorpusView):
         super().__init__(path, snapshot)
         self._pinned = pinned
 
-    def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str, int, bool, str, str]]:
+    def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str, int, bool, str, tuple[str, ...]]]:
         shown = self._snapshot
         return _reopened, (
             str(self.path.absolute()),
             self.snapshot,
             self._pinned,
             shown.manifest.digest,
-            shown.condition,
+            shown.conditions,
         )
 
     @classmethod
@@ -173,7 +174,7 @@ class Corpus(CorpusView):
                 opened = open_snapshot(self.path, None, self.segments)
                 if opened.damaged != self.damaged:
                     _tell(opened)
-                self._snapshot = opened.where(parse(condition)) if (condition := self._snapshot.condition) else opened
+                self._snapshot = reduce(Snapshot.where, map(parse, self._snapshot.conditions), opened)
 
     def is_current(self) -> bool:
         """Whether this is what the folder has now: the latest snapshot of this corpus, with the same files damaged.
@@ -329,8 +330,8 @@ class Corpus(CorpusView):
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
-        if self._pinned or self._snapshot.condition:
-            what = f"the part where {self._snapshot.condition}" if self._snapshot.condition else "a snapshot"
+        if self._pinned or self.condition:
+            what = f"the part where {self.condition}" if self.condition else "a snapshot"
             raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without {what}")
         with WriterLock(self.path / LOCK, RESERVE) as lock, advising(self.path):
             self.refresh()
@@ -368,7 +369,7 @@ def _is_vacant(path: Path) -> bool:
     return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
 
 
-def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "", condition: str = "") -> Corpus:
+def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "", conditions: tuple[str, ...] = ()) -> Corpus:
     """A pickled corpus: the snapshot that it read; or, if that was released and it is not for reading one snapshot
     only, the latest. Raises CorpusNotFoundError, also if the folder has another corpus by now, CorruptionError."""
     try:
@@ -382,8 +383,7 @@ def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "", conditio
     if corpus.snapshot < snapshot or (corpus.snapshot == snapshot and not same):
         raise CorpusNotFoundError(_REPLACED.format(path))
     corpus._pinned = pinned
-    if condition:
-        corpus._snapshot = corpus._snapshot.where(parse(condition))
+    corpus._snapshot = reduce(Snapshot.where, map(parse, conditions), corpus._snapshot)
     return corpus
 
 

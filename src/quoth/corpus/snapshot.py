@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.deletions import Deletion, Deletions
+from quoth.corpus.duplicates import digest_of, plain
 from quoth.corpus.manifest import Manifest, manifest_path, read_manifest
 from quoth.corpus.segment import Damaged, Segment, Split, open_segment
 from quoth.corpus.where import Condition
@@ -49,7 +50,7 @@ class Snapshot:
         opened = {segment.entry: segment for segment in known}
         self.path = path
         self.manifest = manifest
-        self.condition = ""
+        self.conditions: tuple[str, ...] = ()
         segments: list[Segment] = []
         damaged: list[Damaged] = []
         for entry in manifest.segments:
@@ -91,22 +92,27 @@ class Snapshot:
     @cached_property
     def num_passages(self) -> int:
         """Number of passages that can be read."""
-        is_counted = not (self.damaged or self.manifest.bypassed or self.condition)
+        is_counted = not (self.damaged or self.manifest.bypassed or self.conditions)
         return self.manifest.num_passages if is_counted else len(self.live_rows())
 
     def where(self, condition: Condition) -> "Snapshot":
         """The same as if documents that do not meet a condition were deleted."""
-        others = list[Deletion]()
+        others, met = list[Deletion](), set[bytes]()
         for segment in self.segments:
             for number in self.live_documents(segment):
                 document_id, title, metadata = segment.record(number)
-                if not condition({"id": document_id, "title": title, **metadata}):
+                keeps = condition({"id": document_id, "title": title, **metadata})
+                if keeps and condition.once:
+                    text = digest_of(plain(segment.document(number).text))
+                    keeps = text not in met
+                    met.add(text)
+                if not keeps:
                     others.append(deletion(segment, number))
         kept = copy(self)
         for name in ("num_documents", "num_passages", "live_words"):
             kept.__dict__.pop(name, None)
         kept.deletions = self.deletions.plus(others)
-        kept.condition = f"({self.condition}) and ({condition.text})" if self.condition else condition.text
+        kept.conditions = (*self.conditions, condition.text)
         return kept
 
     def is_altered(self) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import LiveWords, Query, count, search
+from quoth.corpus.duplicates import near_duplicates
 from quoth.corpus.segment import Damaged, Segment
 from quoth.corpus.snapshot import Snapshot, deletion
 from quoth.corpus.where import facets, parse
@@ -60,7 +61,8 @@ class CorpusView:
     @property
     def condition(self) -> str:
         """What the documents of a part meet (`where`); "" for a whole corpus."""
-        return self._snapshot.condition
+        conditions = self._snapshot.conditions
+        return conditions[0] if len(conditions) == 1 else " and ".join(f"({each})" for each in conditions)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -172,7 +174,8 @@ class CorpusView:
 
         Args:
             condition (str): Tests of metadata, `id` or `title` with and, or, not: =, !=, <, <=, >, >=, in, between,
-                like, is null.
+                like, is null; with `once` at its end, or alone: of documents with the same text, ignoring case and
+                white space, only the first.
 
         Returns:
             A corpus without the other documents. Rows and files are the same.
@@ -186,6 +189,22 @@ class CorpusView:
         """
         [part] = parts([self], condition)
         return part
+
+    def near_duplicates(self) -> list[list[str]]:
+        """The documents that say nearly the same: four fifths of all runs of 32 characters that they contain.
+
+        Returns:
+            The ids of the documents of each group, in order, the largest group first: each is so near to another of
+            its group. Case and white space do not count.
+
+        Source:
+            Broder, On the resemblance and containment of documents (1997).
+
+        Example:
+            >>> corpus.near_duplicates()
+            []
+        """
+        return near_duplicates(self)
 
     def fields(self) -> dict[str, dict[str, Any]]:
         """What `where` can go by: the fields of the documents' metadata.

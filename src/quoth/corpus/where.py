@@ -1,8 +1,10 @@
 """Conditions on what is known of a document: which documents of a corpus are searched.
 
-    condition   all of: not, and, or, ( )
+    condition   all of: not, and, or, ( ); at its end, or alone: once
     test        FIELD = 'text' | != < <= > >= | in ('a', 'b') | between 1 and 5 | like '%part%' | is null
                 (not in, not between, not like, is not null)
+
+`once` keeps the first of the documents with the same text, ignoring case and white space, that meet the rest.
 
 A field is a key of the metadata, `id` or `title`; `a.b` is b of a; a name with other characters stands in double
 quotes. Text, numbers, true and false are compared with their like; a text that spells a number counts as one beside
@@ -71,11 +73,13 @@ class Test:
 
 @dataclass
 class Condition:
-    """A condition that was read. Called with a record, it says whether that meets it, and remembers its fields."""
+    """A condition that was read. Called with a record, it says whether that meets it, and remembers its fields. `once`
+    says that of documents with the same text only the first is kept."""
 
     text: str
     holds: Holds
     names: list[str]
+    once: bool = False
     tests: list[Test] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
 
@@ -155,10 +159,18 @@ class _Parser:
         self._next()
 
     def condition(self) -> Condition:
-        holds = self._either(0)
+        alone = self._is_once()
+        holds = (lambda _: True) if alone else self._either(0)
+        once = alone or self._is_once()
+        if once:
+            self._next()
         if self._kind != "end":
-            self._fail("and, or, or the end")
-        return Condition(self._text, holds, self._names, self._tests)
+            self._fail("and, or, once or the end")
+        return Condition(self._text, holds, self._names, once, self._tests)
+
+    def _is_once(self) -> bool:
+        """Whether the last word comes next, and is no field."""
+        return self._kind == "name" and self._word.lower() == "once" and not self._text[self._at :].strip()
 
     def _next(self) -> None:
         self._place = len(self._text) - len(self._text[self._at :].lstrip())

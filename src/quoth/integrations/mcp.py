@@ -226,7 +226,7 @@ class Tools:
             return Answers.of(self._over(self._reader, searched).ask(question, top_k=top_k))
 
     def fill(self, text: Text, top_k: Count = 3, corpus: Name = None, where: Where = None) -> Answers:
-        """Fill the one [MASK] of a sentence with phrases of the corpus, each with the places where it occurs."""
+        """Fill a sentence's [MASK], or several, with phrases of the corpus, each with the places where it occurs."""
         with self._reading(corpus, where) as searched:
             return Answers.of(self._over(self._npm, searched).fill(text, top_k=top_k, max_evidence=PLACES))
 

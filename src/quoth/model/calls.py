@@ -115,9 +115,11 @@ def place_of(entity: str, question: str) -> tuple[int, int]:
     return match.span()
 
 
-def check_blank(text: str) -> None:
-    """Raises InputError for a text that does not have exactly one blank, whatever the tokenizer's own mask is."""
-    if all(with_mask(text, mask_token).count(MASK) != 1 for mask_token in (MASK, "<mask>")):
+def check_blank(text: str, several: bool = False) -> None:
+    """Raises InputError for a text that does not have exactly one blank, whatever the tokenizer's own mask is, or, if
+    there may be several, has none."""
+    counts = [with_mask(text, mask_token).count(MASK) for mask_token in (MASK, "<mask>")]
+    if 1 not in counts and not (several and any(counts)):
         around_mask(with_mask(text, MASK), MASK)
 
 

@@ -24,6 +24,7 @@ from quoth.index.options import Mode
 from quoth.model.calls import Exclude, check_labels, check_questions, takes, tidied, words_of
 from quoth.npm.blanks import BlankFiller
 from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
+from quoth.npm.several import BEAMS, fill_together
 from quoth.reader.weights import open_reader
 from quoth.records import Predictions
 from quoth.text.tokenizer import MASK
@@ -103,10 +104,11 @@ class NPM(BlankFiller):
         """Fill the blank of a text with the phrases of the corpus that fit best, each with where it occurs.
 
         The `k` nearest tokens to each end of the blank propose phrases, inside the best passages or everywhere. If
-        the model has a reader, it sees the text together with passages, and both decide.
+        the model has a reader, it sees the text together with passages, and both decide. Several blanks of one text are
+        filled together, the surest first.
 
         Args:
-            text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
+            text: One text, or several, each with one blank or more (at most 8): `[MASK]`, `<mask>` or `___`.
             top_k (int): Number of answers. Default: 5.
             k (int): Number of nearest tokens to search for, per end of a phrase. Default: 4096.
             passages (int | "default" | None): Number of the best passages to search inside; None: every token, which
@@ -146,10 +148,12 @@ class NPM(BlankFiller):
 
         Returns:
             The predictions, best first; for several texts a list of such lists. `probability` is a phrase's share of
-            the score of all candidates, or, if a reader read, its calibrated chance of being right.
+            the score of all candidates, or, if a reader read, its calibrated chance of being right. Of a text with
+            several blanks, `parts` are the phrases, `evidence` the best place of each, `probability` their product.
 
         Raises:
-            InputError: A text without exactly one blank, an option out of bounds, vectors missing for `passages=None`.
+            InputError: A text without a blank or with more than 8, an option out of bounds, vectors missing for
+                `passages=None`.
             EmptyCorpusError: No passage to search.
             EncoderMismatchError: The stored vectors are another model's.
 
@@ -164,14 +168,17 @@ class NPM(BlankFiller):
             [['Georges Bizet']]
         """
         settled = self.settled(options)
-        texts, searched, hidden = tidied(text, self.encoder.tokenizer.mask_token, searched, exclude)
+        texts, by, hidden = tidied(text, self.encoder.tokenizer.mask_token, searched, exclude)
+        if any(one.count(MASK) > 1 for one in texts):
+            given = zip(texts, searched or [""] * len(texts), hidden, strict=True)
+            return [self._filled(one, by, rows, options) for one, by, rows in given]
         results: list[Predictions] = []
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
             with step("encode"):
                 queries = self.encoder.blanks(texts[part])
             with step("search"):
-                asked = self.asked(texts[part], searched[part], hidden[part], settled)
+                asked = self.asked(texts[part], by[part], hidden[part], settled)
             every = self.proposals(asked, queries, settled)
             if settled.read:
                 decided = self.decided(asked, [list(proposals) for proposals in every], settled)
@@ -180,6 +187,17 @@ class NPM(BlankFiller):
             for filled, found in zip(asked.texts, decided, strict=True):
                 results.append(Predictions([replace(one, sequence=filled.replace(MASK, one.text)) for one in found]))
         return results
+
+    def _filled(self, text: str, searched: str, hidden: Collection[int], options: FillOptions) -> Predictions:
+        """The fillings of one text with any number of blanks."""
+
+        def fill(texts: list[str], top_k: int = options.top_k) -> list[Predictions]:
+            by = [searched] * len(texts) if searched else ()
+            return self.fill(texts, searched=by, exclude=hidden, **options.keywords() | {"top_k": top_k})
+
+        if text.count(MASK) <= 1:
+            return fill([text])[0]
+        return Predictions(fill_together(partial(fill, top_k=max(options.top_k, BEAMS)), text)[: options.top_k])
 
     @overload
     def ask(  # type: ignore[overload-overlap]

@@ -101,7 +101,10 @@ def forms(limits: Limits, asks: Any) -> Forms:
         fill=_form(
             "FillRequest",
             {"text": "Carmen is an opera by [MASK].", "top_k": 3},
-            text=(_said(Texts, "A text with one blank (`[MASK]`, `<mask>` or `___`), or several texts."), ...),
+            text=(
+                _said(Texts, "A text with blanks (`[MASK]`, `<mask>` or `___`), or several such texts."),
+                ...,
+            ),
             **_options(FillOptions, limits),
             **EXCLUDE,
             **place,
