@@ -191,7 +191,7 @@ class CorpusView:
         return part
 
     def near_duplicates(self) -> list[list[str]]:
-        """The documents that say nearly the same: four fifths of all runs of 32 characters that they contain.
+        """The documents that say nearly the same: four fifths of all runs of 32 bytes that they contain.
 
         Returns:
             The ids of the documents of each group, in order, the largest group first: each is so near to another of
