@@ -25,7 +25,9 @@ class Setup(NamedTuple):
 
 
 Keys = Literal["tokens", "passages", "entities"]
-Format = Literal["jsonl", "csv", "tsv", "parquet", "text", "markdown", "rst", "pdf", "html", "docx", "pptx", "xlsx"]
+Format = Literal[
+    "jsonl", "csv", "tsv", "parquet", "text", "markdown", "rst", "man", "pdf", "html", "docx", "pptx", "xlsx"
+]
 Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 
@@ -79,8 +81,8 @@ Documents = Annotated[
     typer.Argument(
         metavar="DOCS",
         help="Files, folders or URLs (s3://, https://, …) of documents: PDF, web pages, Word, Excel, PowerPoint, "
-        "Markdown, reStructuredText, text, JSONL, CSV, TSV or Parquet, also compressed (.gz .bz2 .xz). - reads JSONL "
-        "from standard input.",
+        "Markdown, reStructuredText, manual pages, text, JSONL, CSV, TSV or Parquet, also compressed (.gz .bz2 .xz). - "
+        "reads JSONL from standard input.",
     ),
 ]
 Ray = Annotated[
@@ -96,7 +98,7 @@ FormatName = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Read DOCS as jsonl, csv, tsv, parquet, text, markdown, rst, pdf, html, docx, pptx or xlsx, whatever "
+        help="Read DOCS as jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx or xlsx, whatever "
         "their suffix.",
     ),
 ]

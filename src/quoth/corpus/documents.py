@@ -23,7 +23,7 @@ from quoth.corpus.parsed import parsers, read_marked
 from quoth.errors import FileWarning, InputError, brief
 from quoth.records import Document
 from quoth.source_map import frames_of
-from quoth.sources import markdown, rst
+from quoth.sources import man, markdown, rst
 from quoth.sources.files import (
     OPENERS,
     PARSERS,
@@ -74,8 +74,8 @@ def read_documents(
         paths (str | Path): Files, folders (every readable file in them) and "-" (standard input, JSONL); files and
             folders also by URL (s3://, gs://, https://, …), read with fsspec. A file that is no table or JSONL is one
             document, whose id is its path below the folder given.
-        format (str | None): jsonl, csv, tsv, parquet, text, markdown, rst, pdf, html, docx, pptx or xlsx. Default: what
-            the suffix says, with or without .xz, .gz, .bz2.
+        format (str | None): jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx or xlsx. Default:
+            what the suffix says, with or without .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
 
@@ -397,4 +397,5 @@ _READERS: dict[str, Reader] = {
     "text": _read_text,
     "markdown": partial(read_marked, read=markdown.read),
     "rst": partial(read_marked, read=rst.read),
+    "man": partial(read_marked, read=man.read),
 }

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from quoth.errors import FileWarning, InputError
+from quoth.sources.man import is_man
 from quoth.storage import COMMITTED
 
 Source = tuple[str, str | Path, str]
@@ -30,10 +31,11 @@ _FORMATS_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".ts
 _FORMATS_BY_SUFFIX |= {".txt": "text", ".md": "markdown", ".markdown": "markdown", ".rst": "rst"}
 _FORMATS_BY_SUFFIX |= {".html": "html", ".htm": "html", ".xhtml": "html"}
 _FORMATS_BY_SUFFIX |= {f".{name}": name for name in ("pdf", "docx", "pptx", "xlsx")}
-_SUFFIXES = ", ".join(_FORMATS_BY_SUFFIX)
+_SUFFIXES = f"{', '.join(_FORMATS_BY_SUFFIX)}, .1 to .9 (manual pages)"
+_SECTION = re.compile(r"\.[1-9][a-z]{0,12}")
 PARSERS = {"pdf": "pypdfium2", "html": "selectolax", "docx": "docx", "pptx": "pptx", "xlsx": "openpyxl"}
 """The formats that are read by parsers of other people, and the module that each needs."""
-TEXTS = ("text", "markdown", "rst")
+TEXTS = ("text", "markdown", "rst", "man")
 """The formats that are text, in any encoding."""
 FILES = (*TEXTS, *PARSERS)
 """The formats of which a file is one document."""
@@ -77,8 +79,18 @@ def bare(file: Path) -> Path:
 
 
 def format_of(file: Path) -> str | None:
-    """The format that a file's suffix says, if any does."""
-    return _FORMATS_BY_SUFFIX.get(bare(file).suffix.lower())
+    """The format that a file's suffix says, if any does; .1 to .9 say it only of what begins as a manual page does, if
+    the file is here."""
+    suffix = bare(file).suffix.lower()
+    if _SECTION.fullmatch(suffix) and (not file.is_file() or is_man(_beginning(file))):
+        return "man"
+    return _FORMATS_BY_SUFFIX.get(suffix)
+
+
+def _beginning(file: Path) -> str:
+    with suppress(OSError, EOFError, lzma.LZMAError), OPENERS.get(file.suffix, open)(file, "rb") as stream:
+        return bytes(stream.read(_SAMPLE)).decode("utf-8", "replace")
+    return ""
 
 
 def files_below(folder: Path) -> list[tuple[Path, str]]:
@@ -119,7 +131,7 @@ def _remote_sources(url: str, format: str | None) -> list[Source]:
 
 def readable(named: Iterable[tuple[str | Path, str]], format: str | None, path: str | Path) -> list[Source]:
     """The files that have a format; warns of the others, unless there are only such."""
-    known = [(format or format_of(Path(name)), file, name) for file, name in named]
+    known = [(format or format_of(Path(file)), file, name) for file, name in named]
     found: list[Source] = [(kind, file, name) for kind, file, name in known if kind is not None]
     left_out = [name for kind, _, name in known if kind is None]
     if found and left_out:

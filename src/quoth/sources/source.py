@@ -98,10 +98,10 @@ class Text:
             filled = [(number, cell) for number, cell in enumerate(row) if _has_words(cell)]
             for place, (number, cell) in enumerate(filled):
                 if place:
-                    self._put(" | ")
+                    self.join(" | ")
                 if number < len(heads) and _has_words(heads[number]):
                     self.pieces(Piece(text, ()) for text, _ in heads[number])
-                    self._put(": ")
+                    self.join(": ")
                 self.pieces(cell)
             self.gap("\n")
         self.gap()
@@ -111,7 +111,7 @@ class Text:
         self.add(mark)
         self._is_held = True
 
-    def _put(self, mark: str) -> None:
+    def join(self, mark: str) -> None:
         self._gap = ""
         self.mark(mark)
 
