@@ -303,7 +303,8 @@ def catalogue() -> str:
     """docs/reproduce.md."""
     places = {"data": "DIR", "out": "OUT", "models": "OUT/models", **{name: f"{name}.quoth" for name in CORPORA}}
     call = Call(output=Path("OUT"), data=Path("DIR"))
-    lines, paper = [files("quoth_eval.papers").joinpath("head.md").read_text(encoding="utf-8")], ""
+    texts = files("quoth_eval.papers")
+    lines, paper = [texts.joinpath(name).read_text(encoding="utf-8") for name in ("head.md", "claims.md")], ""
     for item in items():
         if item.paper != paper:
             paper = item.paper
