@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from quoth import Corpus, Document
+from quoth.corpus import duplicates
 from quoth.corpus.duplicates import plain, resemblance, shingles
 from quoth.errors import InputError
 
@@ -93,6 +94,16 @@ def test_many_that_share_much_with_the_first_are_still_compared_with_each_other(
     own = [" ".join(rng.choices(WORDS, k=100)) for _ in range(5)]
     corpus = written(tmp_path / "c.quoth", [f"{notice} {text}" for text in own] + [f"{notice} {own[3]}!"])
     assert corpus.near_duplicates() == [["d3", "d5"]]
+
+
+def test_long_texts_are_compared_by_their_beginnings_and_equal_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicates, "LONG", 1000)
+    long = " ".join(random.Random(1).choices(WORDS, k=1000))
+    corpus = written(tmp_path / "c.quoth", [long, f"{long} end", long.upper(), long[::-1]])
+    assert corpus.near_duplicates() == [["d0", "d1", "d2"]]
+    assert [each.id for each in corpus.where("once").documents()] == ["d0", "d1", "d3"]
 
 
 PRESS = "The mayor of Bree opened the new bridge."

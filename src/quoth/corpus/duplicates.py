@@ -25,6 +25,9 @@ Hashes = NDArray[np.uint64]
 NEAR = 0.8
 DOUBLINGS = 5
 """A shingle has 2^5 bytes; shorter texts are compared as a whole."""
+LONG = 1 << 22
+"""Characters that are looked at together: what is made of them takes up to 200 times their memory. In a longer text, a
+space is put after so many, so that it equals only texts with the same white space."""
 SKETCH = 256
 """Of the shingles of a long text so many, those with the smallest hashes, stand for all in min-hashing."""
 BANDS, ROWS = 16, 4
@@ -79,7 +82,8 @@ def near_duplicates(corpus: "CorpusView") -> list[list[str]]:
 
 def plain(text: str) -> str:
     """A text without differences of case and white space."""
-    return " ".join(text.casefold().split())
+    parts = (text[at : at + LONG] for at in range(0, max(len(text), 1), LONG))
+    return " ".join(" ".join(part.casefold().split()) for part in parts)
 
 
 def digest_of(plain_text: str) -> bytes:
@@ -88,8 +92,8 @@ def digest_of(plain_text: str) -> bytes:
 
 
 def shingles(plain_text: str) -> Hashes:
-    """The hashes of a text's shingles, in order: [H]."""
-    hashes_H = np.frombuffer(plain_text.encode() or b"\0", np.uint8).astype(np.uint64)
+    """The hashes of a text's shingles, in order: [H]; of a long text, those of its beginning."""
+    hashes_H = np.frombuffer(plain_text[:LONG].encode() or b"\0", np.uint8).astype(np.uint64)
     for doubling in range(DOUBLINGS):
         width = min(1 << doubling, len(hashes_H) - 1)
         hashes_H = _mixed((hashes_H[: len(hashes_H) - width] + np.uint64(1)) * _FACTORS[doubling] + hashes_H[width:])
