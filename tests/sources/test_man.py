@@ -238,6 +238,7 @@ def test_arguments() -> None:
         ".Dd\n" + ".Op " * 20_000 + "\n" + ".It\n.It\n.SH\n.SH\n.UE\n.Nm\n.MR\n",
         ".TH\n" + '"' * 50_000 + "\\" * 50_000 + "\n." + '"' * 50_000,
         ".TH A 1\n\\[" + "u" * 50_000 + "\n\\[u110000]\\[uD800]\\N'9999999'\\h'",
+        ".TH {x! 1\n",
         ".als X X\n.TH A\n.X\n.so A.1\n.X a\n",
     ],
 )

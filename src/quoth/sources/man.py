@@ -223,7 +223,7 @@ class _Page:
         for name, value in zip(("title", "section", "date"), args, strict=False):
             self._facts.setdefault(name, value)
         if args:
-            self._facts["title"] = "({})".join([args[0], ""]).format(args[1]) if len(args) > 1 else args[0]
+            self._facts["title"] = f"{args[0]}({args[1]})" if len(args) > 1 else args[0]
 
     def _do_SH(self, args: list[str]) -> None:
         self._is_filled, self._tag = True, 0
