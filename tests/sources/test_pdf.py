@@ -71,6 +71,19 @@ def test_a_table_is_rows_that_keep_their_headings() -> None:
     assert dict(enclosed(content, source))["Kampala"].strip() == "Kampala"
 
 
+def test_a_short_line_above_a_table_ends_its_paragraph() -> None:
+    def draw(canvas: Canvas) -> None:
+        before = ("These are the countries of the region, as of today, in one table, which follows", "below.")
+        lines(*before, top=718)(canvas)
+        for row, cells in enumerate(COUNTRIES):
+            for column, cell in enumerate(cells):
+                canvas.drawString(72 + 150 * column, 690 - 13.75 * row, cell)
+
+    paragraph, table = read(pdf(draw), "x.pdf").text.split("\n\n")
+    assert paragraph.endswith("which follows below.")
+    assert table.splitlines()[0] == "Country: Kenya | Capital: Nairobi | People: 55,000"
+
+
 def test_heads_feet_and_page_numbers_are_left_out() -> None:
     def page(number: int) -> Callable[[Canvas], None]:
         head = lines(f"Annual report, part {number}", top=810)

@@ -210,17 +210,27 @@ class Writer:
         self._layout(strips)
 
     def _layout(self, strips: Sequence[Strip]) -> None:
+        prose = list[Strip]()
         for group, cuts in _groups(strips):
-            columns = _columns(group, cuts)
-            if not cuts:
-                self._prose(group)
-            elif all(map(_is_prose, columns)):
+            columns, above = _columns(group, cuts), 0
+            are_prose = all(map(_is_prose, columns))
+            if not (cuts and are_prose):  # what is above a table's headings may end the paragraph before it
+                above = next((number for number, strip in enumerate(group) if cuts and len(strip) > 1), len(group))
+            prose += group[:above]
+            if above == len(group):
+                continue
+            self._prose(prose)
+            prose = []
+            if are_prose:
                 for column in columns:
                     self._layout([strip for strip in column if strip])
             else:
-                self._table(group, columns)
+                self._table(group[above:], [column[above:] for column in columns])
+        self._prose(prose)
 
     def _prose(self, strips: Sequence[Strip]) -> None:
+        if not strips:
+            return
         lines = [[word for piece in strip for word in piece] for strip in strips]
         left, right = min(line[0].left for line in lines), max(line[-1].right for line in lines)
         usual = median(map(_height, strips))
@@ -271,21 +281,15 @@ class Writer:
         return self._number, left, top, right, bottom
 
     def _table(self, strips: Sequence[Strip], columns: Sequence[Sequence[Strip]]) -> None:
-        at = 0
-        while at < len(strips) and len(strips[at]) == 1:  # what stands above the headings
-            at += 1
-        if at:
-            self._prose(strips[:at])
         rows: list[list[Line]] = []
-        for number, strip in enumerate(strips[at:], at):
+        for number, strip in enumerate(strips):
             cells = [[word for piece in column[number] for word in piece] for column in columns]
-            close = number > at and _top(strip) - _bottom(strips[number - 1]) < 0.3 * _height(strip)
+            close = number > 0 and _top(strip) - _bottom(strips[number - 1]) < 0.3 * _height(strip)
             if len(rows) > 1 and close and not cells[0]:
                 rows[-1] = [before + more for before, more in zip(rows[-1], cells, strict=True)]
             else:
                 rows.append(cells)
-        if rows:
-            self._text.table([[self._cell(cell) for cell in row] for row in rows], _is_headed(rows))
+        self._text.table([[self._cell(cell) for cell in row] for row in rows], _is_headed(rows))
 
     def _cell(self, words: Line) -> list[Piece]:
         return [Piece(text, tuple(place)) for text, *place in self._pieces([words])] if words else []
