@@ -7,9 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, Literal, get_args, get_origin
 
-from typer.main import get_command
-
-from quoth.cli.main import app
+from quoth.cli.main import program
 from quoth_eval.reproduce import catalogue
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -24,7 +22,7 @@ commands' own help.
 
 def page() -> str:
     """The whole page."""
-    root: Any = get_command(app)
+    root: Any = program()
     sections = [HEAD, _prose(root.help)]
     for name in sorted(root.list_commands(None)):
         command = root.get_command(None, name)

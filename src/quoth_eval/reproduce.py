@@ -59,13 +59,11 @@ class Call:
 
 def quoth(words: Sequence[str]) -> str:
     """Run a command of `quoth` here. Raises what it raises."""
-    from typer.main import get_command
-
-    from quoth.cli.main import app
+    from quoth.cli.main import program
     from quoth_eval.command import eval_command
 
     told = StringIO()
-    command, given = (eval_command, words[1:]) if words[0] == "eval" else (get_command(app), words)
+    command, given = (eval_command, words[1:]) if words[0] == "eval" else (program(), words)
     with redirect_stdout(told):
         command.main(args=list(given), prog_name=f"quoth {words[0]}", standalone_mode=False)
     return told.getvalue()

@@ -19,13 +19,12 @@ from typing import Any
 
 import pytest
 from rich.text import Text
-from typer.main import get_command
 
 from quoth import NPM, REALM, Corpus, Document, Evidence, Prediction
 from quoth.answers.options import FillOptions
 from quoth.cli import demo, query
 from quoth.cli import embed as cli_embed
-from quoth.cli.main import app
+from quoth.cli.main import program
 from quoth.cli.options import label_words, pairs
 from quoth.cli.output import plural, size
 from quoth.cli.records import num_passages
@@ -386,7 +385,7 @@ def test_every_command_that_fills_has_all_options_of_fill_with_the_defaults_of_p
     assert wanted.pop("whole_words") is True  # its contrary is the option, --any-token
     spelled = {"k": "neighbours", "banned_tokens": "ban"}
     none = {"passages": None, "banned_tokens": None}  # the model's own number, said in the help; no option given
-    root: Any = get_command(app)
+    root: Any = program()
     for command in (root.commands["fill"], root.commands["ask"]):
         found = {each.name: each for each in command.params}
         for name, default in (wanted | none).items():
@@ -639,7 +638,7 @@ def test_help_fits_a_screen_and_starts_with_an_example(run: Run, monkeypatch: py
     assert len(lines) <= 45  # a terminal of 45 lines
     names = [line.split()[1] for line in lines if line.startswith("│ ")]
     assert names.count("list") == 1
-    root: Any = get_command(app)
+    root: Any = program()
     commands = root.list_commands(None)
     assert set(commands) <= set(names)
     assert len(names) == len(commands)  # each is told in one line
@@ -705,7 +704,7 @@ def test_an_estimate_names_its_unit_once(least: float, most: float, said: str) -
 def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     assert "(pip install '.[ray]' in a clone of Quoth)" in " ".join(run("embed", "--help")[1].replace("│", " ").split())
-    root: Any = get_command(app)
+    root: Any = program()
     commands = [*root.commands.values(), *root.get_command(None, "eval").commands.values()]
     texts = [text for each in commands for text in (each.help, *(p.help for p in each.params)) if text]
     assert len(texts) > 100
@@ -715,7 +714,7 @@ def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_every_example_of_the_help_can_be_pasted_from_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    root: Any = get_command(app)
+    root: Any = program()
     groups = {(): root, ("eval",): root.get_command(None, "eval")}
     commands = {(*group, name): each for group, whole in groups.items() for name, each in whole.commands.items()}
     for name, command in commands.items():

@@ -81,7 +81,7 @@ def test_resemblance_is_that_of_the_sets(seed: int) -> None:
 
 
 def test_there_are_groups_of_texts_that_are_too_short_or_empty(tmp_path: Path) -> None:
-    corpus = written(tmp_path / "c.quoth", ["Yes.", "no.", " YES.", "Yes!", "x", "X"])
+    corpus = written(tmp_path / "c.quoth", ["Yes.", "no.", " YES.", "Yes!", "x", "X", "", " "])
     assert sorted(corpus.near_duplicates()) == [["d0", "d2"], ["d4", "d5"]]
     corpus.delete("d0")
     assert corpus.near_duplicates() == [["d4", "d5"]]

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from errno import EACCES, EDQUOT, ENOSPC
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,19 +19,6 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from quoth import __version__
-from quoth.cli import (
-    corpus,
-    demo,
-    diff,
-    embed,
-    highlight,
-    info,
-    query,
-    search,
-    serve,
-    sync,
-    train,
-)
 from quoth.cli.output import note
 from quoth.cli.records import flow_help
 from quoth.errors import InputError, QuothError, UserError, nearest
@@ -41,6 +29,20 @@ NUMBERS = ("k", "n", "c", "num", "number", "count", "limit", "top", "top-k", "to
 """Words for how many results there may be."""
 UsageError: Any = typer.BadParameter.__base__
 """A command line that cannot be parsed; typer exports no name for it."""
+PARTS = {
+    "corpus": ("index", "add", "replace", "delete", "compact", "list", "verify", "repair", "export"),
+    "sync": ("sync",),
+    "info": ("info",),
+    "embed": ("embed",),
+    "demo": ("demo",),
+    "query": ("fill", "ask", "classify"),
+    "search": ("search",),
+    "diff": ("diff",),
+    "highlight": ("highlight",),
+    "serve": ("serve", "mcp"),
+    "train": ("train", "calibrate", "convert"),
+}
+"""The modules of this room that have commands, and the names of these, in the order of the help."""
 EXTRAS = {"eval": "eval", "report": "eval", "reproduce": "eval"}
 """Commands of packages that are plugged in, and the extra that brings each."""
 
@@ -63,20 +65,6 @@ class Commands(TyperGroup):
         return None
 
 
-app = typer.Typer(
-    name="quoth",
-    cls=Commands,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    add_completion=False,
-    add_help_option=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for _part in (corpus, sync, info, embed, demo, query, search, diff, highlight, serve, train):
-    app.registered_commands += _part.app.registered_commands
-flow_help(app)
-
-
 def _help(context: typer.Context, wanted: bool) -> None:
     if wanted:
         context.get_help()
@@ -89,7 +77,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def quoth(
     help_: Annotated[bool, typer.Option("--help", "-h", callback=_help, is_eager=True, hidden=True)] = False,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, hidden=True)] = False,
@@ -102,6 +89,24 @@ def quoth(
       quoth index notes/ -o notes.quoth
       quoth fill notes.quoth "The meeting is on [MASK]."
     """
+
+
+def program(first: str = "") -> Any:
+    """The command line, with all commands; or, as that is quicker, with the one alone whose name comes `first`."""
+    app = typer.Typer(
+        name="quoth",
+        cls=Commands,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        add_completion=False,
+        add_help_option=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(quoth)
+    for part in [part for part, names in PARTS.items() if first in names] or PARTS:
+        app.registered_commands += import_module(f"quoth.cli.{part}").app.registered_commands
+    flow_help(app)
+    return get_command(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,7 +138,8 @@ def _open_standard_streams() -> None:
 def _run(arguments: Sequence[str] | None) -> int:
     """The exit code, once the error of the command, if any, is told. Raises BrokenPipeError if nobody reads on."""
     try:
-        code = get_command(app).main(args=arguments, prog_name="quoth", standalone_mode=False)
+        given = sys.argv[1:] if arguments is None else arguments
+        code = program(*given[:1]).main(args=arguments, prog_name="quoth", standalone_mode=False)
     except UsageError as error:
         if type(error).__name__ != "NoArgsIsHelpError":  # that one has printed the help
             note(_misuse(error))

@@ -41,7 +41,8 @@ def near_duplicates(corpus: "CorpusView") -> list[list[str]]:
     """`CorpusView.near_duplicates`."""
     ids, digests, signatures = list[str](), list[bytes](), list[Hashes]()
     for document in corpus.documents():
-        text = plain(document.text)
+        if not (text := plain(document.text)):
+            continue
         ids.append(document.id)
         digests.append(digest_of(text))
         signatures.append(signature(shingles(text)))
