@@ -182,6 +182,7 @@ The cut utility exits 0 on success, and >0 if an error occurs."""
 @pytest.mark.parametrize(("page", "shown"), [(MAN, SHOWN), (MDOC, MDOC_SHOWN)])
 def test_a_page_reads_as_in_a_terminal(page: str, shown: str) -> None:
     assert read(page).text.replace("\u00a0", " ") == shown
+    assert read(page.replace("\n", "\r\n")) == read(page)
 
 
 def test_what_is_known_of_a_page() -> None:
@@ -239,6 +240,7 @@ def test_arguments() -> None:
         ".TH\n" + '"' * 50_000 + "\\" * 50_000 + "\n." + '"' * 50_000,
         ".TH A 1\n\\[" + "u" * 50_000 + "\n\\[u110000]\\[uD800]\\N'9999999'\\h'",
         ".TH {x! 1\n",
+        ".TH A 1\n.ds 0 xx\n" + "".join(f".ds {n + 1} \\*[{n}]\\*[{n}]\n" for n in range(60)) + "\\*[60]\n",
         ".als X X\n.TH A\n.X\n.so A.1\n.X a\n",
     ],
 )

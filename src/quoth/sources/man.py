@@ -33,8 +33,8 @@ _NAMES = {
     "Ux": "UNIX",
     "At": "AT&T UNIX",
 }
-MOST_JOINED = 1000
-"""Lines that backslashes may make one."""
+MOST_JOINED, LONGEST = 1000, 200
+"""Lines that backslashes may make one; characters of a string, of which others may be made."""
 _ENDS, _BEGINS = {".", ",", ":", ";", ")", "]", "?", "!"}, {"(", "["}
 
 
@@ -45,7 +45,7 @@ def is_man(text: str) -> bool:
 
 def read(text: str) -> Source:
     """The text of a manual page."""
-    return _Page(text.split("\n")).source()
+    return _Page(text.replace("\r\n", "\n").split("\n")).source()
 
 
 class _Page:
@@ -121,7 +121,7 @@ class _Page:
         name, _, rest = line.replace("\t", " ", 1).partition(" ")
         if name == "ds" and rest:
             key, _, value = rest.strip().partition(" ")
-            self._strings[key] = self._clean(value.lstrip().removeprefix('"'))
+            self._strings[key] = self._clean(value.lstrip().removeprefix('"'))[:LONGEST]
         elif name in ("de", "de1", "am", "ig"):
             self._own |= {*rest.split()[:1]}
             end = ["", "", *rest.split()][-1] if name == "ig" or len(rest.split()) > 1 else ""
