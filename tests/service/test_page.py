@@ -119,7 +119,8 @@ class Backend:
     def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> Scripted:
         if corpus not in (None, "cities"):
             raise CorpusNotFoundError(f"no corpus {corpus!r} is served")
-        return Scripted([quoth.Corpus.open(self._corpus.path, snapshot)], self.patience)
+        opened = quoth.Corpus.open(self._corpus.path, snapshot)
+        return Scripted([opened.where(where) if where else opened], self.patience)
 
     def snapshots(self, corpus: quoth.Corpus) -> list[int]:
         return [1, 2]

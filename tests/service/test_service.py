@@ -24,12 +24,14 @@ pytest.importorskip("prometheus_client")
 from starlette.testclient import TestClient
 from test_span_reader import make_reader
 
+from quoth.corpus import snapshot as snapshots
 from quoth.corpus.exact.quotes import word_ranges
 from quoth.index.retriever import Retriever
 from quoth.service import app as app_module
 from quoth.service import replies
 from quoth.service.app import create_app
 from quoth.service.batches import BatchQueue, Done
+from quoth.service.fields import told
 from quoth.service.library import Library, Models
 from quoth.service.limits import Limits
 from quoth.service.problems import BusyError, Problem
@@ -166,6 +168,69 @@ def test_a_condition_on_documents(corpus: quoth.Corpus, start: Any) -> None:
     wrong = client.post("/v1/search", json={"query": "Lyon", "where": "yaer > 2"})
     assert wrong.status_code == 400
     assert "no document has a field 'yaer'; did you mean year?" in wrong.json()["detail"]
+
+
+def test_the_fields_that_a_condition_can_go_by(
+    corpus: quoth.Corpus, start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+
+    def tally(records: Any) -> Any:
+        counted.append(1)
+        return count(records)
+
+    count = snapshots.tally
+    monkeypatch.setattr(snapshots, "tally", tally)
+    metadata: list[dict[str, Any]] = [
+        {"source": "minutes", "date": "2024-05-01", "by": {"name": "Ann"}, "open": True},
+        {"source": "minutes", "date": "2023", "pages": 7},
+        {"source": "letters", "pages": "8.5", "n" * 201: 1},
+    ]
+    corpus.add(quoth.Document(f"m{n}", "", "A text.", each) for n, each in enumerate(metadata))
+    more = quoth.Corpus.create(tmp_path / "more.quoth")
+    more.add(quoth.Document(f"n{n}", "", "A text.", {"source": "letters", "n": n}) for n in range(20))
+    client = start(corpus, more)
+    reply = client.get("/v1/fields", params={"corpus": "notes"}).json()
+    assert replies.Fields.model_validate(reply)
+    of = len(TEXT) + 3
+
+    def field(name: str, documents: int, values: dict[Any, int], ends: Any = (None, None), distinct: Any = None) -> Any:
+        listed = [{"value": value, "documents": each} for value, each in values.items()]
+        facts = {"documents": documents, "distinct": distinct or len(values), "values": listed}
+        return {"name": name, **facts, "least": ends[0], "most": ends[1]}
+
+    source = field("source", 3, {"minutes": 2, "letters": 1})
+    assert reply == {
+        "documents": of,
+        "fields": [
+            source,
+            field("date", 2, {"2024-05-01": 1, "2023": 1}, ("2023", "2024-05-01")),
+            field("pages", 2, {7: 1, "8.5": 1}, (7, 8.5)),
+            field("by.name", 1, {"Ann": 1}),
+            field("open", 1, {True: 1}),
+        ],
+        "snapshots": {"notes": 2},
+    }
+    both = client.get("/v1/fields").json()
+    assert (both["documents"], both["snapshots"]) == (of + 20, {"notes": 2, "more": 1})
+    assert both["fields"][:2] == [
+        field("source", 23, {"letters": 21, "minutes": 2}),
+        field("n", 20, dict.fromkeys(range(12), 1), (0, 19), 20),
+    ]
+    assert client.get("/v1/fields", params={"corpus": "notes", "snapshot": 1}).json()["fields"] == []
+    assert client.get("/v1/fields", params={"corpus": "notes", "snapshot": 2}).json() == reply
+    assert len(counted) == 3  # one for each snapshot of each corpus
+    corpus.add([quoth.Document("more", "", "A text.", {"source": "minutes"})])
+    assert client.app.state.service.backend.refresh()
+    fresh = client.get("/v1/fields", params={"corpus": "notes"}).json()
+    assert fresh["fields"][0] == field("source", 4, {"minutes": 3, "letters": 1})
+    assert client.get("/v1/fields", params={"corpus": "none"}).status_code == 404
+    assert client.get("/v1/fields", params={"where": "n = 1"}).status_code == 422
+
+
+def test_no_more_fields_are_told_than_can_be_read(corpus: quoth.Corpus) -> None:
+    corpus.add([quoth.Document("wide", "", "A text.", {f"f{n:02}": n for n in range(60)})])
+    assert [each["name"] for each in told([corpus])["fields"]] == [f"f{n:02}" for n in range(50)]
 
 
 def test_a_slower_look_for_snapshots_does_not_go_back(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.duplicates import digest_of, plain
+from quoth.corpus.facets import Facets, tally
 from quoth.corpus.manifest import Manifest, manifest_path, read_manifest
 from quoth.corpus.segment import Damaged, Segment, Split, open_segment
 from quoth.corpus.where import Condition
@@ -109,7 +110,7 @@ class Snapshot:
                 if not keeps:
                     others.append(deletion(segment, number))
         kept = copy(self)
-        for name in ("num_documents", "num_passages", "live_words"):
+        for name in ("num_documents", "num_passages", "live_words", "facets"):
             kept.__dict__.pop(name, None)
         kept.deletions = self.deletions.plus(others)
         kept.conditions = (*self.conditions, condition.text)
@@ -156,6 +157,11 @@ class Snapshot:
         """The words of every segment's passages, without the deleted ones. Raises CorruptionError."""
         with advising(self.path):
             return [LiveWords(segment.words, segment.first_row, self._deleted_in(segment)) for segment in self.segments]
+
+    @cached_property
+    def facets(self) -> Facets:
+        """What documents have as each field of their metadata. Raises CorruptionError."""
+        return tally(each.record(number)[2] for each in self.segments for number in self.live_documents(each))
 
     def _deleted_in(self, segment: Segment) -> NDArray[np.int64]:
         """The deleted passages of a segment, counted in it."""

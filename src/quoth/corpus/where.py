@@ -15,8 +15,7 @@ Knows the grammar and what a test means. Does not know corpora: it is given reco
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -24,7 +23,6 @@ from quoth.errors import InputError, brief, nearest
 
 EXAMPLE = "date >= '2024-01-01' and source in ('minutes', 'letters')"
 DEEPEST, LONGEST = 50, 4000
-DISTINCT = 1000
 Record = Mapping[str, Any]
 Value = str | int | float | bool
 Holds = Callable[[Record], bool]
@@ -133,22 +131,6 @@ def names_in(record: Record, within: str = "") -> Iterator[str]:
             yield from names_in(value, f"{within}{name}.")
         elif value is not None:
             yield within + name
-
-
-def facets(records: Iterable[Record], most: int = 5) -> dict[str, dict[str, Any]]:
-    """Per field of some records: how many `documents` have it, and its most frequent `values` with their numbers; none
-    of a field with more than `DISTINCT`."""
-    held, counted = Counter[str](), dict[str, Counter[Any]]()
-    for record in records:
-        for name in sorted(set(names_in(record))):
-            held[name] += 1
-            values = counted.setdefault(name, Counter())
-            if len(values) <= DISTINCT:
-                values.update(each for each in values_of(record, name) if isinstance(each, Value))
-    return {
-        name: {"documents": held[name], "values": dict(values.most_common(most)) if len(values) <= DISTINCT else {}}
-        for name, values in sorted(counted.items())
-    }
 
 
 class _Parser:
@@ -286,7 +268,7 @@ def compare(found: Any, value: Value) -> int | None:
         spelled = {"true": True, "false": False}.get(found.lower()) if isinstance(found, str) else found
         return None if not isinstance(spelled, bool) else spelled - value
     if not isinstance(value, str):
-        number = _number(found)
+        number = number_of(found)
         return None if number is None else (number > value) - (number < value)
     if not isinstance(found, str):
         return None
@@ -306,11 +288,16 @@ def _pattern(form: str) -> re.Pattern[str]:
     return re.compile(first, re.IGNORECASE | re.DOTALL)
 
 
-def _number(found: Any) -> int | float | None:
+def number_of(found: Any) -> int | float | None:
     """A number, also one that a text spells; NaN, which `float` reads, would be equal to every number."""
     if isinstance(found, str):
         return _spelled(found) if len(found) <= LONGEST and _NUMBER.fullmatch(found) else None
     return found if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+
+
+def date_of(found: Any) -> str | None:
+    """A date, in the form in which dates are compared."""
+    return found.replace(" ", "T") if isinstance(found, str) and _DATE.fullmatch(found) else None
 
 
 def _spelled(number: str) -> int | float:

@@ -140,7 +140,7 @@ class Front:
     def describe(self) -> dict[str, Any]:
         asks = self._npm if self._reader is None else self._reader
         models = {"fill": self._npm.name, "ask": asks.name, "search": [], "shards": len(self._shards)}
-        return {"models": models, "modes": ["bm25"]}
+        return {"models": models, "modes": ["bm25"], "where": False}
 
     def refresh(self) -> bool:
         """Nothing: a cluster serves the snapshot of its start."""

@@ -7,7 +7,7 @@ Knows: FastAPI, the queue, the backend's calls. Does not know: models, where cor
     POST /v1/classify  {"text": "…", "labels": {"a": ["word"], …}}
     POST /v1/search    {"query": "…", "k": 10, "mode": "bm25"}      -> {"passages": […], "snapshots": {…}}
     POST /v1/verify    {"text": "…"}                                -> {"occurs": true, "places": […], …}
-    GET  /v1/corpus, /v1/documents?id=…, /healthz, /readyz, /metrics, /v1/openapi.json
+    GET  /v1/corpus, /v1/fields, /v1/documents?id=…, /healthz, /readyz, /metrics, /v1/openapi.json
     GET  /v1/documents/page?id=…, /v1/documents/file?id=…           with --files
     POST, PUT, DELETE /v1/documents                                 with --writable
 
@@ -36,6 +36,7 @@ from quoth.corpus.exact.quotes import verify_quotes, word_ranges
 from quoth.records import Document, Hit, Prediction, Predictions
 from quoth.service import replies
 from quoth.service.batches import BatchQueue, Done, aside
+from quoth.service.fields import add_fields
 from quoth.service.limits import Limits, check_unicode
 from quoth.service.originals import Originals, add_originals, part
 from quoth.service.page import add_page
@@ -183,6 +184,7 @@ def create_app(
     _add_documents(api, service)
     if service.originals:
         add_originals(api, service.originals, backend.view)
+    add_fields(api, backend.view, service.read)
     _add_state(api, service)
     add_page(api)
     add_problems(api, backend.folders)
@@ -372,8 +374,8 @@ def _about(service: Service) -> dict[str, Any]:
         for each in backend.view().corpora
     ]
     state = {"version": __version__, "writable": service.access.writable, "limits": asdict(service.limits)}
-    state |= {"files": service.originals is not None}
-    return {"corpora": corpora, **backend.describe(), **state, "examples": [*service.examples]}
+    state |= {"files": service.originals is not None, "where": True}
+    return {"corpora": corpora, **state, **backend.describe(), "examples": [*service.examples]}
 
 
 def _write(service: Service, name: str | None, method: str, given: Any) -> dict[str, Any]:

@@ -136,12 +136,17 @@ class Verified(Reply):
     snapshots: Snapshots
 
 
-class DocumentName(Reply):
+class CorpusPlace(Reply):
+    """Which corpus, and which of its snapshots."""
+
+    corpus: str | None = None
+    snapshot: Annotated[int | None, Field(ge=0, lt=MOST)] = None
+
+
+class DocumentName(CorpusPlace):
     """Which document."""
 
     id: str
-    corpus: str | None = None
-    snapshot: Annotated[int | None, Field(ge=0, lt=MOST)] = None
 
 
 class DocumentPlace(DocumentName):
@@ -171,6 +176,32 @@ class DocumentReply(Reply):
     start: int
     end: int
     length: Annotated[int, Field(description="Characters of the whole text.")]
+
+
+class ValueReply(Reply):
+    """A value of a field, and how many documents have it."""
+
+    value: bool | int | float | str
+    documents: int
+
+
+class FieldReply(Reply):
+    """A field of the documents' metadata."""
+
+    name: str
+    documents: Annotated[int, Field(description="How many have it.")]
+    distinct: Annotated[int | None, Field(description="Number of its values; null if there are more than 1,000.")]
+    values: Annotated[list[ValueReply], Field(description="The most frequent, at most 12; none if distinct is null.")]
+    least: Annotated[float | str | None, Field(description="Of a field of numbers, or of dates, the least value.")]
+    most: float | str | None
+
+
+class Fields(Reply):
+    """What `where` can go by: the 50 fields that most documents have."""
+
+    documents: Annotated[int, Field(description="Number of documents.")]
+    fields: list[FieldReply]
+    snapshots: Snapshots
 
 
 class Written(Reply):
@@ -205,6 +236,7 @@ class About(Reply):
         Field(description="With --vectors: how far those of a corpus's passages are (complete, failed)."),
     ] = {}
     writable: bool
+    where: Annotated[bool, Field(description="Whether queries take `where`: not on a cluster.")] = True
     files: Annotated[bool, Field(description="With --files: whether pages and files of documents can be had.")]
     limits: dict[str, float]
     examples: Annotated[list[str], Field(description="Questions that these corpora answer.")]

@@ -37,7 +37,8 @@ export async function show(places, more, at, moved, files) {
   const inside = make("div", { className: "document", tabIndex: 0, role: "document", "aria-label": "The document" });
   panel.replaceChildren(head(places, more, at, moved, files), inside);
   inside.append(...passage(place, place.context, place.context_start));
-  if (panel.getBoundingClientRect().top > innerHeight - 200) panel.scrollIntoView({ block: "start" });
+  const choosing = document.activeElement?.closest("#filter"); // whoever chooses stays there
+  if (!choosing && panel.getBoundingClientRect().top > innerHeight - 200) panel.scrollIntoView({ block: "start" });
   scroll(inside);
   const page = files && place.location?.page;
   if (page) panel.append(sheet(place, page, inside, mine));

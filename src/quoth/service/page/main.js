@@ -2,12 +2,15 @@
 
 import { call, keep, Trouble } from "./api.js";
 import { close, show } from "./evidence.js";
+import * as filter from "./filter.js";
 import { answerList, hitList, timeSpent } from "./results.js";
 import { make } from "./text.js";
 
 const BLANK = /\[MASK\]|<mask>|_{3,}/g;
 const SLOW = 350; // milliseconds until the page says that it is waiting
+const PAUSE = 600; // milliseconds after a choice of the filter until it is asked: several may be made
 const WIDE = matchMedia("(min-width: 60rem)"); // where the best answer's evidence is shown beside it at once
+const CONDITION = /^where\b|: no document where /; // what the service says is wrong with a condition
 const $ = (id) => document.getElementById(id);
 const GO = { ask: "Ask", search: "Search", classify: "Classify" };
 const LABEL = {
@@ -19,6 +22,8 @@ const MODES = { auto: "words and meaning", bm25: "words", dense: "vectors", enti
 let view = "ask";
 let about = null;
 let running = null;
+let later = 0;
+let offered = null; // the place whose fields the filter shows
 
 /** Where to ask: "" is everything, "name" a corpus, "name@2" its snapshot 2. */
 function target(value) {
@@ -53,6 +58,7 @@ function stated() {
   if (view === "search") state.set("by", $("mode").value);
   if ($("corpus").value) state.set("in", $("corpus").value);
   if ($("compare").value) state.set("with", $("compare").value);
+  if ($("where").value.trim()) state.set("where", $("where").value.trim());
   return state;
 }
 
@@ -68,12 +74,30 @@ async function restore() {
   set("mode", state.get("by") ?? about.modes[0]);
   set("corpus", state.get("in") ?? $("corpus").options[0]?.value ?? "");
   set("compare", state.get("with") ?? "");
+  filter.set(state.get("where") ?? "");
+  offer();
   grow();
   if (state.get("q")) await run(state);
   else empty();
 }
 
+/** Shows the fields of the documents of the chosen place, unless they are shown already. */
+async function offer() {
+  const place = $("corpus").value;
+  if (place === offered || !about.where) return;
+  offered = place;
+  const none = { documents: 0, fields: [] };
+  const { content } = await call("GET", `v1/fields?${new URLSearchParams(target(place))}`).catch(() => ({ content: none }));
+  if (place === offered) filter.offer(content);
+}
+
+/** Asks again, if something was asked. */
+function repeat() {
+  if ($("text").value.trim()) submit();
+}
+
 function submit() {
+  clearTimeout(later);
   const state = stated();
   if (!state.get("q")) return $("text").focus();
   if (view === "classify" && Object.keys(labelled(state)).length < 2) return unlabelled();
@@ -88,8 +112,9 @@ function remember(state, answer, place) {
 }
 
 /** The request of each view. */
-function request(state, where) {
+function request(state, place) {
   const text = state.get("q");
+  const where = state.has("where") ? { ...place, where: state.get("where") } : place;
   if (state.get("view") === "search") {
     return ["v1/search", { query: text, k: 10, mode: state.get("by") ?? about.modes[0], words: true, ...where }];
   }
@@ -127,6 +152,7 @@ async function run(state) {
   const mine = (running = new AbortController());
   close(false);
   $("problem").replaceChildren();
+  filter.tell("");
   const timer = setTimeout(() => waiting(state, mine), SLOW);
   const places = [state.get("in") ?? $("corpus").options[0]?.value ?? "", ...(state.get("with") ? [state.get("with")] : [])];
   try {
@@ -209,6 +235,7 @@ function trouble(error, again) {
   $("board").dataset.state = "trouble";
   $("answers").replaceChildren();
   if (error.status === 401) return askKey(again);
+  if (CONDITION.test(error.detail)) return filter.tell(error.detail);
   const retry = make("button", { type: "button", onclick: again }, "Try again");
   const box = make("div", { className: "trouble" }, make("p", {}, error.plain), retry);
   $("problem").replaceChildren(box);
@@ -260,7 +287,9 @@ function listen() {
   $("text").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); submit(); }
   });
-  for (const id of ["corpus", "compare", "mode"]) $(id).addEventListener("change", () => $("text").value.trim() && submit());
+  for (const id of ["corpus", "compare", "mode"]) $(id).addEventListener("change", repeat);
+  $("corpus").addEventListener("change", offer);
+  filter.listen(() => { clearTimeout(later); later = setTimeout(repeat, PAUSE); }, submit);
   for (const tab of document.querySelectorAll("[role=tab]")) {
     tab.addEventListener("click", () => { choose(tab.dataset.view); empty(); });
     tab.addEventListener("keydown", (event) => {

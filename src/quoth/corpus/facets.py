@@ -1,0 +1,129 @@
+"""What records have as each of their fields, counted; counts of several parts of a corpus can be joined.
+
+Knows which fields and values a condition can go by. Does not know corpora: it is given records.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from quoth.corpus.where import Record, Value, date_of, number_of
+
+DISTINCT, FIELDS, LONGEST = 1000, 1000, 200
+"""Of a field with more values, and of longer values, none is counted; fields beyond this number are left out."""
+LARGEST = 1e300
+_READ = {"number": number_of, "date": date_of}
+
+
+@dataclass(slots=True)
+class Facet:
+    """What records have as one field: how many `documents` have it, and how many have each value (`counts`, None if
+    there are more than `DISTINCT`). True and false are marked, because they equal 1 and 0."""
+
+    documents: int = 0
+    counts: Counter[tuple[bool, Value]] | None = field(default_factory=Counter)
+    _ends: dict[str, tuple[Any, Any] | tuple[()] | None] = field(default_factory=lambda: dict.fromkeys(_READ, ()))
+    """The least and the largest value, read as each kind; None if some value is not of that kind."""
+
+    @property
+    def ends(self) -> tuple[Value, Value] | tuple[()]:
+        """The least and the largest value, if all are numbers (also as text) or all are dates."""
+        return next((ends for ends in self._ends.values() if ends), ())
+
+    def most_common(self, most: int) -> list[tuple[Value, int]]:
+        """The most frequent values and how many documents have them; of equally frequent ones, what came first."""
+        return [(value, count) for (_, value), count in self.counts.most_common(most)] if self.counts else []
+
+    def add(self, value: Any) -> None:
+        """Count what one record has: a value, or a list of them, which counts each once."""
+        self.documents += 1
+        if not isinstance(value, list):
+            self._count((isinstance(value, bool), value), 1)
+            return
+        for key in dict.fromkeys((isinstance(each, bool), each) for each in value if isinstance(each, Value)):
+            self._count(key, 1)
+
+    def join(self, other: Facet) -> None:
+        """Count what other records have, too."""
+        self.documents += other.documents
+        for key, count in (other.counts or {}).items():
+            self._count(key, count)
+        if other.counts is None:
+            self.counts = None
+        for kind, ends in other._ends.items():
+            for each in (None,) if ends is None else ends:
+                self._reach(kind, each)
+
+    def _count(self, key: tuple[bool, Value], times: int) -> None:
+        counts, value = self.counts, key[1]
+        if counts is not None:
+            if key in counts:
+                counts[key] += times
+                return
+            if not isinstance(value, str) or len(value) <= LONGEST:
+                counts[key] = times
+                if len(counts) > DISTINCT:
+                    self.counts = None
+        for kind, read in _READ.items():
+            if self._ends[kind] is not None:
+                self._reach(kind, read(value))
+
+    def _reach(self, kind: str, value: Any) -> None:
+        ends = self._ends[kind]
+        if ends is None or value is None or (kind == "number" and not -LARGEST <= value <= LARGEST):
+            self._ends[kind] = None
+        elif not ends:
+            self._ends[kind] = value, value
+        elif not ends[0] <= value <= ends[1]:
+            self._ends[kind] = min(ends[0], value), max(ends[1], value)
+
+
+Facets = Mapping[str, Facet]
+
+
+def tally(records: Iterable[Record]) -> dict[str, Facet]:
+    """What these records have, by field."""
+    facets = dict[str, Facet]()
+    for record in records:
+        for name, value in _fields(record):
+            facet = facets.get(name)
+            if facet is None:
+                if len(facets) >= FIELDS:
+                    continue
+                facet = facets[name] = Facet()
+            facet.add(value)
+    return facets
+
+
+def joined(several: Iterable[Facets]) -> dict[str, Facet]:
+    """What the records of several tallies have together."""
+    facets = dict[str, Facet]()
+    for each in several:
+        for name, facet in each.items():
+            facets.setdefault(name, Facet()).join(facet)
+    return facets
+
+
+def _fields(record: Record) -> Iterator[tuple[str, Any]]:
+    """The fields of a record as a condition finds them (`values_of`), each once."""
+    for name, value in record.items():
+        if not isinstance(value, dict):
+            if value is not None:
+                yield name, value
+        elif "." not in name:
+            for inner, one in _within(value, f"{name}."):
+                if record.get(inner) is None:
+                    yield inner, one
+
+
+def _within(record: Record, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in record.items():
+        if "." in name or value is None:
+            continue
+        if isinstance(value, dict):
+            yield from _within(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
