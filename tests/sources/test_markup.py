@@ -4,7 +4,7 @@ import html
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quoth.sources import markdown, rst
@@ -194,6 +194,8 @@ MARKS = st.sampled_from(
 
 
 @given(st.lists(MARKS, max_size=40).map("".join))
+@example(">\tcode in a quotation")
+@example(">     code\n> \tmore\n\tand code")
 def test_any_characters_are_read_and_point_back(text: str) -> None:
     for read in (markdown.read, rst.read):
         points_back(text, read(text))

@@ -72,7 +72,7 @@ class _Writer:
             self._flush()
         elif fence := _FENCE.match(line):
             return self._code(at, lambda other: other.strip().startswith(fence[1]) and not other.strip(" `~"))
-        elif not self._paragraph and line.startswith(("    ", "\t")) and not self._is_in_list(at):
+        elif line.startswith(("    ", "\t")) and not (quote or self._paragraph or self._is_in_list(at)):
             return self._code(at - 1, lambda other: bool(other.strip()) and not other.startswith(("    ", "\t")), 0)
         elif heading := _HEADING.match(line):
             self._title([(heading[1], at)])
