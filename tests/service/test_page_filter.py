@@ -1,4 +1,4 @@
-"""The page's filter in a real browser: what is chosen is the condition, which is asked, kept in the address, and edited.
+"""The page's filter in a real browser: what is chosen is the condition, which is asked, kept in the address, edited.
 
 Needs what `test_page` needs.
 """
@@ -14,13 +14,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import quoth
+from quoth.corpus.where import parse
+from quoth.errors import InputError
 
 pytest.importorskip("fastapi")
 pytest.importorskip("playwright.sync_api")
 test_page = pytest.importorskip("test_page")
-
-from quoth.corpus.where import parse
-from quoth.errors import InputError
 
 Served, Backend, browser, pytestmark = test_page.Served, test_page.Backend, test_page.browser, test_page.pytestmark
 MARKUP = "O'Neill <b>& Co</b>"
