@@ -208,7 +208,6 @@ TOLD_AT_ONCE = [
     ),
     (["ask", "C", "Who?", "--model", "quoth-mini", "--template", "{question}"], "no [MASK] in '{question}'"),
     (["fill", "C", "no blank"], "no [MASK] in 'no blank'"),
-    (["fill", "C", "___ or [MASK] [MASK]"], "2 masks in"),
     (["fill", "C", "a [MASK]", "--dense"], "`quoth embed C --keys tokens --model quoth-mini`"),
     (["fill", "C", "a [MASK]", "--k", "0"], "--neighbours is 0"),
     (["fill", "C", "a [MASK]", "--model", "quoth-zero-ner"], "kind 'npm' is required here"),

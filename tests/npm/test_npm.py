@@ -472,7 +472,7 @@ def test_vectors_of_tokens_and_queries(npm: NPM, corpora: list[Corpus]) -> None:
     ("text", "options", "message"),
     [
         ("nothing", {}, r"no \[MASK\] in 'nothing'"),
-        ("[MASK] [MASK]", {}, "2 masks"),
+        ("[MASK] " * 9, {}, "9 blanks; give at most 8"),
         ("[MASK] river", {"k": 0}, "k is 0; it must be 1 or more"),
         ("[MASK] river", {"passages": 0}, "passages is 0; it must be 1 or more"),
         ("[MASK] river", {"top_k": 0}, "top_k is 0"),

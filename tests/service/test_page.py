@@ -413,7 +413,7 @@ def test_labels_and_where_the_time_went(served: Served) -> None:
     page.wait_for_selector(".answer")
     assert served.shown(".answer .phrase") == ["big", "small"]
     assert "“capital” in Paris" in page.inner_text(".answer .where >> nth=0")
-    page.click("summary")
+    page.click("summary:has-text('where the time went')")
     assert any(each.startswith("around it") for each in served.shown(".time li"))
 
 

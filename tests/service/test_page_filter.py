@@ -80,7 +80,7 @@ def test_values_are_chosen_and_asked(served: Any) -> None:
     assert page.inner_text("#others") == "Other fields: path, same. "
     source = group(served, "source")
     assert source.locator("label").all_inner_texts() == [
-        "minutes\n2\n documents", f"{MARKUP}\n1\n document", "letters\n1\n document"
+        "minutes\n2\ndocuments", f"{MARKUP}\n1\ndocument", "letters\n1\ndocument"
     ]  # fmt: skip
     served.ask("Its mayor is ___.")
     answered(served, "Michael Müller", "Kai Wegner", "Anne Hidalgo")
