@@ -208,6 +208,8 @@ TOLD_AT_ONCE = [
     ),
     (["ask", "C", "Who?", "--model", "quoth-mini", "--template", "{question}"], "no [MASK] in '{question}'"),
     (["fill", "C", "no blank"], "no [MASK] in 'no blank'"),
+    (["fill", "C", "___ or [MASK] [MASK]", "--model", "quoth-reader"], "2 masks in"),
+    (["fill", "C", "[MASK] " * 9], "the text has 9 blanks; give at most 8 at a time"),
     (["fill", "C", "a [MASK]", "--dense"], "`quoth embed C --keys tokens --model quoth-mini`"),
     (["fill", "C", "a [MASK]", "--k", "0"], "--neighbours is 0"),
     (["fill", "C", "a [MASK]", "--model", "quoth-zero-ner"], "kind 'npm' is required here"),

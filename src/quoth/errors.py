@@ -3,7 +3,7 @@
 This module knows names, exit codes and the remedy for damage, not who raises what.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -67,6 +67,11 @@ def brief(value: object) -> str:
     """A value as errors show it, at most 60 characters long."""
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
+    """The first names of a list, as messages show it."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 def remedy_of(corpus: Path) -> str:

@@ -63,7 +63,7 @@ def quoth(words: Sequence[str]) -> str:
     from quoth_eval.command import eval_command
 
     told = StringIO()
-    command, given = (eval_command, words[1:]) if words[0] == "eval" else (program(), words)
+    command, given = (eval_command, words[1:]) if words[0] == "eval" else (program(words[0]), words)
     with redirect_stdout(told):
         command.main(args=list(given), prog_name=f"quoth {words[0]}", standalone_mode=False)
     return told.getvalue()

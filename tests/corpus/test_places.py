@@ -15,7 +15,7 @@ from quoth import Corpus, Document
 from quoth.corpus import rebuild as rebuild_module
 from quoth.corpus import repair as repair_module
 from quoth.corpus.repair import verify
-from quoth.corpus.segment import PLACE_PARTS, PLACES
+from quoth.corpus.segment import PLACE_PARTS, PLACES, Places
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Likelihood, PassageShare
 from quoth.source_map import Run, encode, locate, runs_of
@@ -108,14 +108,33 @@ def flip(file: Path, at: float) -> None:
     file.write_bytes(content)
 
 
+def test_a_damaged_byte_is_found_in_the_maps_that_have_it(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth", splitter="words:20")
+    corpus.add([mapped("a", 700), Document("b", "", "No map.")])
+    [segment] = (corpus.path / "segments").iterdir()
+    flip(segment / PLACES, 0.5)
+    places, damaged = Places(segment), 0
+    for number in range(2 + corpus.num_passages):
+        try:
+            places.part(number)
+        except ValueError:
+            damaged += 1
+    assert 2 <= damaged < corpus.num_passages  # the document's map, and the passages that have the byte
+
+
 LOST = {
-    "a byte of the first map": (lambda folder: flip(folder / PLACES, 0.25), "a"),
-    "a byte of the last map": (lambda folder: flip(folder / PLACES, 0.9), "c"),
-    "a row of the table": (lambda folder: flip(folder / PLACE_PARTS, 0.95), ""),
-    "the table": (lambda folder: (folder / PLACE_PARTS).write_bytes(b"damaged"), "abc"),
-    "the maps": (lambda folder: (folder / PLACES).unlink(), "abc"),
-    "a byte, and other files": (lambda folder: (flip(folder / PLACES, 0.25), (folder / "ids.npy").unlink()), "a"),
+    "a byte of the first map": (lambda folder: flip(folder / PLACES, 0.25), "a", r"places\.bin"),
+    "a byte of the last map": (lambda folder: flip(folder / PLACES, 0.9), "c", r"places\.bin"),
+    "a row of the table": (lambda folder: flip(folder / PLACE_PARTS, 0.95), "", r"places\.npy"),
+    "the table": (lambda folder: (folder / PLACE_PARTS).write_bytes(b"damaged"), "abc", r"places\.npy"),
+    "the maps": (lambda folder: (folder / PLACES).unlink(), "abc", r"places\.bin"),
+    "a byte, and other files": (
+        lambda folder: (flip(folder / PLACES, 0.25), (folder / "ids.npy").unlink()),
+        "a",
+        r"ids\.npy|places\.bin",
+    ),
 }
+"""What damages a segment, the documents that lose their maps, and the file that is named."""
 
 
 @pytest.mark.parametrize("what", LOST)
@@ -128,10 +147,10 @@ def test_damaged_maps_are_lost_and_nothing_else(
     corpus.add(documents)
     passages = [(each.document_id, each.text) for each in corpus.passages()]
     [segment] = (corpus.path / "segments").iterdir()
-    damage, lost = LOST[what]
+    damage, lost, named = LOST[what]
     damage(segment)
     for opened in (verify, Corpus.open):
-        with pytest.raises(CorruptionError, match=r"damaged|missing"):
+        with pytest.raises(CorruptionError, match=named):
             opened(corpus.path)
     if is_killed:
         with monkeypatch.context() as killed:

@@ -27,16 +27,15 @@ from quoth.cli.options import (
     repeated,
 )
 from quoth.cli.output import counting, note, plural, print_json, results, size, visible
-from quoth.errors import InputError, LockedError
+from quoth.errors import InputError, LockedError, few
 from quoth.storage import no_empty_folder
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
 app = typer.Typer()
-LOOKED_THROUGH = 1 << 28
-"""Bytes of documents that are looked through for duplicates after each change: some 20 seconds."""
-SHOWN = 3
+LOOKED_THROUGH = 1 << 28, 200_000
+"""Bytes, and number, of documents that are looked through for duplicates: some 20 seconds each."""
 PANEL = "Make and change a corpus"
 
 
@@ -142,7 +141,6 @@ def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format
     inputs.report()
     inputs.record(corpus)
     _state(corpus)
-    tell_duplicates(near_duplicates(corpus))
     _tell_late(corpus)
 
 
@@ -345,15 +343,16 @@ def _state(corpus: "Corpus") -> None:
 
 def near_duplicates(corpus: "Corpus") -> list[list[str]]:
     """The groups of documents that say nearly the same; none of a corpus so large that looking would take long."""
-    size = sum((segment.path / "documents.bin").stat().st_size for segment in corpus.segments)
-    return corpus.near_duplicates() if size <= LOOKED_THROUGH else []
+    most_bytes, most_documents = LOOKED_THROUGH
+    is_small = sum(segment.num_bytes for segment in corpus.segments) <= most_bytes
+    return corpus.near_duplicates() if is_small and corpus.num_documents <= most_documents else []
 
 
 def tell_duplicates(groups: list[list[str]]) -> None:
     """Say how many documents say nearly the same, and which most do."""
     if groups:
         count = plural(sum(map(len, groups)), "document")
-        most = ", ".join(map(visible, groups[0][:SHOWN])) + (", …" if len(groups[0]) > SHOWN else "")
+        most = few([*map(visible, groups[0])])
         note(
             f"near duplicates: {count} in {plural(len(groups), 'group')}, the largest of {len(groups[0]):,}: {most}; "
             "--where once reads equal texts once"

@@ -13,7 +13,7 @@ import typer
 
 from quoth.cli.options import FILES
 from quoth.cli.output import note, plural, results, visible
-from quoth.errors import InputError, brief
+from quoth.errors import InputError, brief, few
 
 app = typer.Typer()
 MOST_BYTES = 1 << 30
@@ -79,7 +79,7 @@ def highlight(
 def _document(answers: str, names: list[str], wanted: str | None) -> str:
     """The document to mark. Raises InputError unless it is one that has a place."""
     known = [*dict.fromkeys(names)]
-    shown = ", ".join(map(brief, known[:5])) + (", …" if len(known) > 5 else "")
+    shown = few([*map(brief, known)], 5)
     if wanted is not None and wanted not in known:
         raise InputError(f"--document {brief(wanted)}: no answer is on a page of it; answers are in {shown or 'none'}")
     if not known:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quoth.cli.options import Format
 from quoth.cli.output import LeftOut, note, plural
-from quoth.errors import CorruptionError, InputError, UnknownDocumentError, brief
+from quoth.errors import CorruptionError, InputError, UnknownDocumentError, brief, few
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -114,10 +114,9 @@ class Gone:
             staying = [document_id for document_id in ids if self._is_there(document_id)]
             deleted |= set(ids) - set(staying)
             if staying and (not delete or self._inputs.left_out.count):
-                shown = ", ".join(staying[:FEW]) + (", …" if len(staying) > FEW else "")
                 are, they, them = ("is", "it stays", "it") if len(staying) == 1 else ("are", "they stay", "them")
                 why = ", because a record was left out" if delete else f"; --delete-missing removes {them}"
-                note(f"{plural(len(staying), 'document')} {are} no longer in {folder} ({shown}); {they}{why}")
+                note(f"{plural(len(staying), 'document')} {are} no longer in {folder} ({few(staying)}); {they}{why}")
             if delete and folder in self._new:
                 note(f"{folder}: what was read from it earlier is not known; from now on it is recorded")
         return len(deleted)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from quoth.answers.options import FillOptions
 from quoth.cli.models import DENSE, check_embedded, load, load_predictor, open_corpora, system
 from quoth.cli.options import (
     STANDARD_INPUT,
@@ -121,12 +122,12 @@ def fill(
       quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
       quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
     """
-    from quoth.model.calls import check_blank
+    from quoth.model.calls import MOST_BLANKS, check_blank
 
     options = fill_arguments(context, model, filling)
     options |= _by_eq_1(model, marginal, null_document)
     corpora = open_corpora(directory, corpus, where, as_of)
-    check_query(text, partial(check_blank, several=True))
+    check_query(text, partial(check_blank, most=MOST_BLANKS if issubclass(record_of(model), FillOptions) else 1))
     _check_vectors(corpora, model, filling)
     loaded = load_predictor(model, corpora, setup)
     _answer(text, lambda query: _called(loaded.fill, query, options), json, timings, (cite, corpora))

@@ -4,10 +4,8 @@ Knows who may write, and when. Does not know what can be read (`snapshot`), in w
 (`writer`), models or vectors.
 """
 
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import reduce
 from pathlib import Path
 
 from quoth.corpus.manifest import (
@@ -22,11 +20,10 @@ from quoth.corpus.manifest import (
     write_manifest,
 )
 from quoth.corpus.repair import Repairs, repair, verify
-from quoth.corpus.snapshot import Snapshot, open_snapshot
+from quoth.corpus.snapshot import Snapshot, open_snapshot, tell_damage
 from quoth.corpus.view import CorpusView
-from quoth.corpus.where import parse
 from quoth.corpus.writer import RESERVE, Writer, release, split_documents, sweep
-from quoth.errors import CorpusNotFoundError, CorruptionError, DamageWarning, InputError, advising, remedy_of
+from quoth.errors import CorpusNotFoundError, InputError, advising
 from quoth.records import Document
 from quoth.storage import WriterLock, all_locked, fsync_path
 from quoth.text.passages import DEFAULT_SPLITTER, get_splitter
@@ -128,7 +125,7 @@ class Corpus(CorpusView):
         path = Path(path)
         with advising(path):
             opened = open_snapshot(path, snapshot)
-            _tell(opened)
+            tell_damage(opened)
             return cls(path, opened, pinned=snapshot is not None)
 
     @staticmethod
@@ -173,8 +170,8 @@ class Corpus(CorpusView):
             if latest != seen or self.damaged:
                 opened = open_snapshot(self.path, None, self.segments)
                 if opened.damaged != self.damaged:
-                    _tell(opened)
-                self._snapshot = reduce(Snapshot.where, map(parse, self._snapshot.conditions), opened)
+                    tell_damage(opened)
+                self._snapshot = opened.part(self._snapshot.conditions)
 
     def is_current(self) -> bool:
         """Whether this is what the folder has now: the latest snapshot of this corpus, with the same files damaged.
@@ -348,16 +345,6 @@ class Corpus(CorpusView):
         self._snapshot = snapshot
 
 
-def _tell(snapshot: Snapshot) -> None:
-    """Warns of damaged segments. Raises CorruptionError if no other is intact."""
-    for damaged in snapshot.damaged:
-        if not snapshot.segments:
-            raise CorruptionError(damaged.reason)
-        count = f"{damaged.entry.num_documents} document" + "s" * (damaged.entry.num_documents != 1)
-        without = f"{snapshot.path} is open without segment {damaged.entry.name} ({count}), so BM25 ranks differently"
-        warnings.warn(DamageWarning(f"{damaged.reason}; {without}; {remedy_of(snapshot.path)}"), stacklevel=3)
-
-
 _BEGUN = {"segments", LOCK, "manifest-0.json", "committed.json"}
 _REPLACED = "{}: another corpus has taken its place; open it again"
 
@@ -383,7 +370,7 @@ def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "", conditio
     if corpus.snapshot < snapshot or (corpus.snapshot == snapshot and not same):
         raise CorpusNotFoundError(_REPLACED.format(path))
     corpus._pinned = pinned
-    corpus._snapshot = reduce(Snapshot.where, map(parse, conditions), corpus._snapshot)
+    corpus._snapshot = corpus._snapshot.part(conditions)
     return corpus
 
 

@@ -389,13 +389,12 @@ def _read_text(stream: IO[bytes], name: str) -> Records:
         yield 1, {"id": name, "title": bare(Path(name)).stem, "text": text}
 
 
+MARKED = {"markdown": markdown.read, "rst": rst.read, "man": man.read}
 _READERS: dict[str, Reader] = {
     "jsonl": _read_jsonl,
     "csv": partial(_read_table, delimiter=","),
     "tsv": partial(_read_table, delimiter="\t"),
     "parquet": _read_parquet,
     "text": _read_text,
-    "markdown": partial(read_marked, read=markdown.read),
-    "rst": partial(read_marked, read=rst.read),
-    "man": partial(read_marked, read=man.read),
+    **{name: partial(read_marked, read=read) for name, read in MARKED.items()},
 }

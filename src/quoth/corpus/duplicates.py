@@ -6,7 +6,7 @@ which are then compared in full, so none that is told is wrong. Case and white s
 
 Knows texts. Does not know what is done about duplicates.
 
-Shape suffixes that differ from the project's: B bytes, H shingles.
+Shape suffixes that differ from the project's: H shingles.
 """
 
 from collections import defaultdict
@@ -26,8 +26,8 @@ NEAR = 0.8
 DOUBLINGS = 5
 """A shingle has 2^5 bytes; shorter texts are compared as a whole."""
 LONG = 1 << 22
-"""Characters that are looked at together: what is made of them takes up to 200 times their memory. In a longer text, a
-space is put after so many, so that it equals only texts with the same white space."""
+"""Characters that are looked at together, in 104 MB of memory. In a longer text, a space is put after so many, so that
+it equals only texts with the same white space."""
 SKETCH = 256
 """Of the shingles of a long text so many, those with the smallest hashes, stand for all in min-hashing."""
 BANDS, ROWS = 16, 4
@@ -65,9 +65,12 @@ def near_duplicates(corpus: "CorpusView") -> list[list[str]]:
     def all_shingles(number: int) -> Hashes:
         return np.unique(shingles(plain(corpus.document(ids[number]).text)))
 
-    for band in zip(*(signatures[number].tolist() for number in distinct), strict=True):
+    for band_D in np.array(signatures).reshape(-1, BANDS)[distinct].T:
+        values, counts = np.unique(band_D, return_counts=True)
+        shared_D = np.flatnonzero(np.isin(band_D, values[counts > 1]))
         met = defaultdict[int, list[int]](list)
-        for number, value in zip(distinct, band, strict=True):
+        for place, value in zip(shared_D.tolist(), band_D[shared_D].tolist(), strict=True):
+            number = distinct[place]
             for other in met[value]:
                 if group_of[number] == group_of[other]:
                     break
@@ -103,10 +106,11 @@ def shingles(plain_text: str) -> Hashes:
 
 def signature(shingles_H: Hashes) -> Hashes:
     """Min-hashes, one number per band: [BANDS]."""
-    expected = 2 * SKETCH / len(shingles_H)
-    low_H = shingles_H[shingles_H <= np.uint64(min(1.0, expected) * (2**64 - 1025))]
+    low_H = shingles_H
+    if (share := 2 * SKETCH / len(shingles_H)) < 1:  # sorting them all would take most of the time
+        low_H = shingles_H[shingles_H <= np.uint64(share * 2**64)]
     sketch_H = np.unique(low_H)[:SKETCH]
-    if len(sketch_H) < SKETCH:
+    if len(sketch_H) < SKETCH and low_H is not shingles_H:
         sketch_H = np.unique(shingles_H)[:SKETCH]
     minima = _mixed(sketch_H * _FACTORS[DOUBLINGS:]).min(axis=1).reshape(BANDS, ROWS)
     return reduce(lambda folded, row: _mixed(folded * _FACTORS[0]) + row, minima.T)

@@ -35,7 +35,8 @@ Source = Callable[[Path, Maps], Iterator[Split]]
 def rebuilt(path: Path, entry: SegmentEntry, splitter: str) -> bool:
     """Rebuild a segment from its documents; returns whether the result equals the original."""
     folder = segment_path(path, entry.name)
-    for maps in (_maps, _intact):  # the latter after a kill of a repair that left damaged maps out
+    has_maps = any((folder / name).exists() for name in (PLACES, PLACE_PARTS))
+    for maps in (_maps, _intact)[: 1 + has_maps]:  # the latter after a kill of a repair that left damaged maps out
         for sha256 in _written(path, entry, splitter, maps):
             if sha256 == entry.sha256:
                 publish_directory(part_of(path, entry), folder)

@@ -31,7 +31,7 @@ from quoth.corpus.manifest import (
 from quoth.corpus.rebuild import part_of, rebuilt, without_places
 from quoth.corpus.segment import Segment, open_segment
 from quoth.corpus.snapshot import open_snapshot
-from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, advising, brief
+from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, advising, brief, few
 from quoth.records import Document
 from quoth.storage import (
     CHECKSUMS,
@@ -126,8 +126,8 @@ def _repair_segments(
             elif found := without_places(path, entry, manifest.splitter):
                 changed, without = found
                 manifest = _exchange(path, manifest, changed)
-                names = ", ".join([*map(brief, without[:3]), *["…"] * (len(without) > 3)])
-                told = f"the places of {len(without):,} documents are lost: `quoth replace` reads them again ({names})"
+                count, names = f"{len(without):,} documents", few([*map(brief, without)])
+                told = f"the places of {count} are lost: `quoth replace` reads them again ({names})"
                 done.dropped.append(f"{error}; {told}")
                 whole.add(entry.name)
             else:  # deleted documents count too if nobody knows them

@@ -85,6 +85,11 @@ class Segment:
         self.last_document = first_document + self.num_documents
 
     @property
+    def num_bytes(self) -> int:
+        """Bytes of its documents."""
+        return len(self._blob)
+
+    @property
     def entry(self) -> SegmentEntry:
         """This segment's entry in a manifest."""
         return SegmentEntry(

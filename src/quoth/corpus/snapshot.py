@@ -5,11 +5,12 @@ Knows rows, documents, passages and their words. Does not know who writes, when,
 Shape suffixes that differ from the project's: D documents that were ever given a number, R rows, N hits.
 """
 
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from copy import copy
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,10 @@ from quoth.corpus.duplicates import digest_of, plain
 from quoth.corpus.facets import Facets, tally
 from quoth.corpus.manifest import Manifest, manifest_path, read_manifest
 from quoth.corpus.segment import Damaged, Segment, Split, open_segment
-from quoth.corpus.where import Condition
+from quoth.corpus.where import Condition, parse
 from quoth.errors import (
     CorruptionError,
+    DamageWarning,
     DuplicateDocumentError,
     InputError,
     LockedError,
@@ -115,6 +117,10 @@ class Snapshot:
         kept.deletions = self.deletions.plus(others)
         kept.conditions = (*self.conditions, condition.text)
         return kept
+
+    def part(self, conditions: Iterable[str]) -> "Snapshot":
+        """The same by several conditions, one after the other. Raises InputError on one that cannot be read."""
+        return reduce(Snapshot.where, map(parse, conditions), self)
 
     def is_altered(self) -> bool:
         """Whether files that are open have other sizes by now, or a damaged segment is there again."""
@@ -237,3 +243,13 @@ def open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = ())
         except CorruptionError:
             if read_manifest(path, number).snapshot == manifest.snapshot:
                 raise
+
+
+def tell_damage(snapshot: Snapshot) -> None:
+    """Warns of damaged segments. Raises CorruptionError if no other is intact."""
+    for damaged in snapshot.damaged:
+        if not snapshot.segments:
+            raise CorruptionError(damaged.reason)
+        count = f"{damaged.entry.num_documents} document" + "s" * (damaged.entry.num_documents != 1)
+        without = f"{snapshot.path} is open without segment {damaged.entry.name} ({count}), so BM25 ranks differently"
+        warnings.warn(DamageWarning(f"{damaged.reason}; {without}; {remedy_of(snapshot.path)}"), stacklevel=3)

@@ -17,6 +17,8 @@ from quoth.fields import fields_of, spelled
 from quoth.text.tokenizer import MASK, around_mask
 
 Exclude = Collection[int] | Sequence[Collection[int]]
+MOST_BLANKS = 8
+"""Of a text whose blanks are filled together."""
 _OTHER_BLANKS = re.compile(r"<mask>|_{3,}")
 
 
@@ -115,12 +117,14 @@ def place_of(entity: str, question: str) -> tuple[int, int]:
     return match.span()
 
 
-def check_blank(text: str, several: bool = False) -> None:
-    """Raises InputError for a text that does not have exactly one blank, whatever the tokenizer's own mask is, or, if
-    there may be several, has none."""
+def check_blank(text: str, most: int = 1) -> None:
+    """Raises InputError for a text without a blank or with more than `most`, whatever the tokenizer's own mask is."""
     counts = [with_mask(text, mask_token).count(MASK) for mask_token in (MASK, "<mask>")]
-    if 1 not in counts and not (several and any(counts)):
-        around_mask(with_mask(text, MASK), MASK)
+    if any(1 <= count <= most for count in counts):
+        return
+    if most > 1 and any(counts):
+        raise InputError(f"the text has {max(counts)} blanks; give at most {most} at a time")
+    around_mask(with_mask(text, MASK), MASK)
 
 
 def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:

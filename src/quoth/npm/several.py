@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
-from quoth.errors import InputError
+from quoth.model.calls import MOST_BLANKS, check_blank
 from quoth.records import Prediction, Status
 from quoth.text.tokenizer import MASK
 
-MOST_BLANKS = 8
 BEAMS = 4
 """Fillings that are followed from one blank to the next."""
 OPEN = "..."
@@ -31,10 +30,9 @@ def fill_together(fill: Callable[[list[str]], Sequence[Sequence[Prediction]]], t
     their phrases' probabilities. Of a prediction, `parts` are the phrases in the order of the blanks, and `evidence` is
     the best place of each. Raises InputError for too many blanks.
     """
+    check_blank(text, MOST_BLANKS)
     pieces = text.split(MASK)
     blanks = range(len(pieces) - 1)
-    if len(blanks) > MOST_BLANKS:
-        raise InputError(f"the text has {len(blanks)} blanks; give at most {MOST_BLANKS} at a time")
     beams: list[Filling] = [{}]
     for _ in blanks:
         asked = [(beam, blank) for beam in beams for blank in blanks if blank not in beam]

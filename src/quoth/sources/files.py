@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from quoth.errors import FileWarning, InputError
+from quoth.errors import FileWarning, InputError, few
 from quoth.sources.man import is_man
 from quoth.storage import COMMITTED
 
@@ -41,7 +41,6 @@ FILES = (*TEXTS, *PARSERS)
 """The formats of which a file is one document."""
 _REMEDY = "convert it, or name its format (--format, format=)"
 _MOST_KINDS = 8
-_FEW = 3
 
 
 def sources_of(path: str | Path, format: str | None) -> list[Source]:
@@ -65,7 +64,7 @@ def sources_of(path: str | Path, format: str | None) -> list[Source]:
         )
     if not path.exists():
         raise InputError(f"{path}: no such file or folder; give one that exists, or - for standard input")
-    kind = format or format_of(path)
+    kind = format or _read_as(path)
     if kind is None:
         raise InputError(
             f"{path}: its name does not end in {_SUFFIXES}; give --format (format= in Python), or convert it"
@@ -79,18 +78,19 @@ def bare(file: Path) -> Path:
 
 
 def format_of(file: Path) -> str | None:
-    """The format that a file's suffix says, if any does; .1 to .9 say it only of what begins as a manual page does, if
-    the file is here."""
+    """The format that a file's suffix says, if any does."""
     suffix = bare(file).suffix.lower()
-    if _SECTION.fullmatch(suffix) and (not file.is_file() or is_man(_beginning(file))):
-        return "man"
-    return _FORMATS_BY_SUFFIX.get(suffix)
+    return "man" if _SECTION.fullmatch(suffix) else _FORMATS_BY_SUFFIX.get(suffix)
 
 
-def _beginning(file: Path) -> str:
-    with suppress(OSError, EOFError, lzma.LZMAError), OPENERS.get(file.suffix, open)(file, "rb") as stream:
-        return bytes(stream.read(_SAMPLE)).decode("utf-8", "replace")
-    return ""
+def _read_as(file: str | Path) -> str | None:
+    """The same, but that what is here and ends in .1 to .9 must begin as a manual page does."""
+    kind = format_of(Path(file))
+    if kind != "man" or not isinstance(file, Path):
+        return kind
+    with suppress(OSError, EOFError, lzma.LZMAError), OPENERS.get(file.suffix, Path.open)(file, "rb") as stream:
+        return kind if is_man(stream.read(_SAMPLE).decode("utf-8", "replace")) else None
+    return None
 
 
 def files_below(folder: Path) -> list[tuple[Path, str]]:
@@ -131,13 +131,12 @@ def _remote_sources(url: str, format: str | None) -> list[Source]:
 
 def readable(named: Iterable[tuple[str | Path, str]], format: str | None, path: str | Path) -> list[Source]:
     """The files that have a format; warns of the others, unless there are only such."""
-    known = [(format or format_of(Path(file)), file, name) for file, name in named]
+    known = [(format or _read_as(file), file, name) for file, name in named]
     found: list[Source] = [(kind, file, name) for kind, file, name in known if kind is not None]
     left_out = [name for kind, _, name in known if kind is None]
     if found and left_out:
-        names = ", ".join(left_out[:_FEW]) + (", …" if len(left_out) > _FEW else "")
         remedy = f"only {_SUFFIXES} are read; convert the others to text"
-        warnings.warn(FileWarning(f"left out {_kinds(left_out)} of {path} ({names}): {remedy}"), stacklevel=3)
+        warnings.warn(FileWarning(f"left out {_kinds(left_out)} of {path} ({few(left_out)}): {remedy}"), stacklevel=3)
     return found
 
 

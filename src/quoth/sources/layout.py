@@ -212,19 +212,19 @@ class Writer:
     def _layout(self, strips: Sequence[Strip]) -> None:
         prose = list[Strip]()
         for group, cuts in _groups(strips):
-            columns, above = _columns(group, cuts), 0
-            are_prose = all(map(_is_prose, columns))
-            if not (cuts and are_prose):  # what is above a table's headings may end the paragraph before it
-                above = next((number for number, strip in enumerate(group) if cuts and len(strip) > 1), len(group))
-            prose += group[:above]
-            if above == len(group):
-                continue
-            self._prose(prose)
-            prose = []
-            if are_prose:
+            columns = _columns(group, cuts)
+            if cuts and all(map(_is_prose, columns)):
+                self._prose(prose)
+                prose = []
                 for column in columns:
                     self._layout([strip for strip in column if strip])
-            else:
+                continue
+            # What is above a table's headings may end the paragraph before it.
+            above = next((number for number, strip in enumerate(group) if cuts and len(strip) > 1), len(group))
+            prose += group[:above]
+            if above < len(group):
+                self._prose(prose)
+                prose = []
                 self._table(group[above:], [column[above:] for column in columns])
         self._prose(prose)
 

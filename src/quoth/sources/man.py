@@ -1,7 +1,7 @@
 """Manual pages: the text of a roff file with man(7) or mdoc(7) macros, paragraph by paragraph, as a terminal shows it.
 
-Knows the macros, escapes, strings and conditions that pages use. Of a macro that a page defines, it
-shows the arguments. Does not run roff: registers and loops are not there. See groff_man(7), groff_char(7) and mdoc(7).
+Knows the macros, escapes, strings and conditions that pages use. Of a macro that a page defines, it shows
+the arguments. Does not run roff: registers and loops are not there. See groff_man(7), groff_char(7) and mdoc(7).
 """
 
 import re
@@ -12,7 +12,7 @@ from quoth.sources.roff import Strings, args_of, comment_less, said
 from quoth.sources.source import Piece, Source, Text
 
 _HEAD = re.compile(r"^[.'][ \t]*(TH|Dd)[ \t]", re.MULTILINE)
-_CONDITION = re.compile(r"(if|ie|el)\b[ \t]*(.*)$", re.DOTALL)
+_CONDITION = re.compile(r"(?:el\b|(i[fe])\b[ \t]*(\\n(?:\[[^\]]*\]|\(..|.)\S*|[^ ]*))[ \t]*(.*)$", re.DOTALL)
 _FONTS = {"B": 1, "I": 1, "R": 1, "SM": 1, "SB": 1, "BR": 0, "RB": 0, "BI": 0, "IB": 0, "IR": 0, "RI": 0}
 """Macros that set their arguments in fonts: with spaces between them, or as one word."""
 _MARKS = {"bu", "*", "o", "-", "•", "·", "—", "–", "+"}
@@ -24,15 +24,8 @@ _PLAIN = {"Ad", "An", "Ar", "Cd", "Cm", "Dv", "Em", "Er", "Ev", "Fa", "Ft", "Ic"
 _PLAIN |= {"Pa", "St", "Sx", "Sy", "Tn", "Ux", "Va", "Vt", "Bx", "Fx", "Ox", "Dx", "At", "Fd", "Nm", "Xr", "Fl", "Fn"}
 _PLAIN |= {"Ns", "Pf", "Ap", "Fo", "Fc", "Eo", "Ec", "Xo", "Xc", "Ta", "Es", "En", "Lb", "Nd"}
 _CALLED = _PLAIN | {*_PAIRS} | {*_OPENS} | {*_CLOSES}
-_NAMES = {
-    "Nx": "NetBSD",
-    "Fx": "FreeBSD",
-    "Ox": "OpenBSD",
-    "Dx": "DragonFly",
-    "Bx": "BSD",
-    "Ux": "UNIX",
-    "At": "AT&T UNIX",
-}
+_NAMES = {"Nx": "NetBSD", "Fx": "FreeBSD", "Ox": "OpenBSD", "Dx": "DragonFly", "Bx": "BSD", "Ux": "UNIX"}
+_NAMES |= {"At": "AT&T UNIX"}
 MOST_JOINED, LONGEST = 1000, 200
 """Lines that backslashes may make one; characters of a string, of which others may be made."""
 _ENDS, _BEGINS = {".", ",", ":", ";", ")", "]", "?", "!"}, {"(", "["}
@@ -115,7 +108,7 @@ class _Page:
 
     def _request(self, line: str) -> None:
         if condition := _CONDITION.match(line):
-            self._condition(condition[1], condition[2])
+            self._condition(*condition.groups())
             return
         line = comment_less(line)
         name, _, rest = line.replace("\t", " ", 1).partition(" ")
@@ -139,14 +132,11 @@ class _Page:
         elif name in self._own or name.startswith("%"):
             self._words(" ".join(map(self._clean, args_of(rest))))
 
-    def _condition(self, name: str, rest: str) -> None:
-        """`.if`, `.ie` and `.el`: what a terminal (n) with groff's registers meets."""
-        if name == "el":
-            holds = self._else
-        else:
-            word, _, rest = rest.partition(" ") if not rest.startswith("\\n") else _register(rest)
-            holds = word in ("n", "!t") or word.startswith(("\\n(.g", "\\n[.g]"))
-            self._else = not holds if name == "ie" else self._else
+    def _condition(self, name: str | None, test: str | None, rest: str) -> None:
+        """`.if`, `.ie`, and `.el`, which has no name and test: what a terminal (n) with groff's registers meets."""
+        holds = self._else if test is None else test in ("n", "!t") or test.startswith(("\\n(.g", "\\n[.g]"))
+        if name == "ie":
+            self._else = not holds
         rest = rest.strip()
         if holds:
             if (first := rest.removeprefix("\\{").strip()) not in ("", "\\"):
@@ -220,7 +210,7 @@ class _Page:
         return
 
     def _do_TH(self, args: list[str]) -> None:
-        for name, value in zip(("title", "section", "date"), args, strict=False):
+        for name, value in zip(("section", "date"), args[1:], strict=False):
             self._facts.setdefault(name, value)
         if args:
             self._facts["title"] = f"{args[0]}({args[1]})" if len(args) > 1 else args[0]
@@ -316,7 +306,7 @@ class _Page:
 
     def _do_It(self, args: list[str]) -> None:
         self._tag = 0
-        self._text.gap("\n" if "-compact" in args else "\n\n")
+        self._text.gap()
         kind = self._lists[-1] if self._lists else ""
         if kind in ("-bullet", "-dash", "-hyphen"):
             self._text.mark("- ")
@@ -394,9 +384,3 @@ class _Page:
         """Whether a macro has no word of its own."""
         after = tokens[tokens.index(token) + 1 :]
         return not after or after[0] in _CALLED or after[0] in _ENDS
-
-
-def _register(rest: str) -> tuple[str, str, str]:
-    word = re.match(r"\\n(?:\[[^\]]*\]|\(..|.)\S*", rest)
-    end = word.end() if word else len(rest)
-    return rest[:end], "", rest[end:]

@@ -112,6 +112,7 @@ class Text:
         self._is_held = True
 
     def join(self, mark: str) -> None:
+        """The same, right behind the text, whatever gap was asked for."""
         self._gap = ""
         self.mark(mark)
 
