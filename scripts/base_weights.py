@@ -2,7 +2,7 @@
 
     pip install onnx                                     # for ranker and bge-small
     python scripts/base_weights.py runs/bases            # minilm ranker bge-small mpnet, or some of them
-    quoth train reader QUESTIONS --base runs/bases/ranker -o reader
+    quoth train reader QUESTIONS --model quoth-reader-base --base runs/bases/ranker -o reader
     python scripts/base_weights.py runs/shipped minilm --rounded     # runs/shipped/minilm: what adapters/base-mini has
 
 | folder | network | licence | in the package |

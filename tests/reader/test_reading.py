@@ -254,6 +254,12 @@ def test_mistakes(
         run_recipe("reader", [f"{questions}{each}" for each in files], tmp_path / "m", settings, model=str(start))
 
 
+def test_a_base_is_refused_that_a_reader_would_not_read(questions: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"base '.*' is not read: quoth-reader has a base of its own"):
+        run_recipe("reader", [str(questions)], tmp_path / "m", {}, model="quoth-reader", base=str(tmp_path))
+    assert not (tmp_path / "m").exists()
+
+
 def test_a_broken_line_is_named_or_left_out(questions: Path, start: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.jsonl"
     broken.write_text(questions.read_text() + '{"question": "Who?"}\n')

@@ -130,6 +130,43 @@ def test_one_writes_at_a_time(place: RemoteFolder, far: Path) -> None:
     assert not (far / "writer.lock").exists()
 
 
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_of_two_writers_at_once_one_wins(
+    exclusive: bool, place: RemoteFolder, far: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the store can create a file exclusively: then it does not help that both have seen no lock."""
+    from fsspec.implementations.local import LocalFileSystem
+
+    monkeypatch.setattr(LocalFileSystem, "exists", lambda self, path, **options: False)
+    if not exclusive:
+        plain = LocalFileSystem.open
+
+        def written(self: LocalFileSystem, path: str, mode: str = "rb", **options: object) -> object:
+            if mode == "xb":
+                raise NotImplementedError
+            return plain(self, path, mode, **options)
+
+        monkeypatch.setattr(LocalFileSystem, "open", written)
+    with place.writing():
+        assert (far / "writer.lock").read_text().startswith("process ")
+        if exclusive:
+            with pytest.raises(LockedError, match="is writing"), place.writing():
+                pass
+
+
+def test_folders_are_unsent_until_their_checksums_are_there(place: RemoteFolder, far: Path, tmp_path: Path) -> None:
+    names = ["keys/m/1", "keys/m/2", "keys/m/2.codes"]
+    for name in names:
+        write(place.path / name / "checksums.json", "{}")
+    write(far / "keys/m/1/checksums.json", "{}")
+    write(far / "keys/m/2/vectors.npy", "{}")
+    folders = [place.path / name for name in names]
+    assert place.unsent(folders) == folders[1:]
+    place.send("keys/*")
+    assert place.unsent(folders) == []
+    assert RemoteFolder(str(tmp_path)).unsent([tmp_path / "keys"]) == []
+
+
 def test_a_url_that_cannot_be_reached_is_named() -> None:
     with pytest.raises(InputError, match="nosuch://x: cannot be reached"):
         RemoteFolder("nosuch://x").fetch("*")

@@ -40,6 +40,11 @@ _NEGATIVES_FILE = "negatives.json"
 def prepare(run: Run, config: ReaderTrainConfig) -> Job:
     """Read the examples, find negatives for them unless an earlier call has done it, and load the reader."""
     source = run.model if isinstance(run.model, ModelSource) else locate(run.model, ReaderConfig, run.base)
+    if run.base and source.base != run.base:
+        raise InputError(
+            f"base {run.base!r} is not read: {run.model} has a base of its own; start a new reader from "
+            "quoth-reader-base"
+        )
     if source.folder is None:
         source = replace(source, config=replace(source.config, head=config.head, span_width=config.span_width))
     run.claim()

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.manifest import segment_of
 from quoth.corpus.writer import split_documents, write_segment
 from quoth.errors import CorruptionError
 from quoth.index.key_store import MARKERS, SETTINGS_FILES, codes_of, files_of, made_files
@@ -144,13 +145,13 @@ def embed(
 
     connect()
     place = place or RemoteFolder(str(corpus.path))
-    tables = KeyTables(corpus, model.load())
     task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=RETRIES)(_embed)
-    running: list[Any] = []
+    tables, running = KeyTables(corpus, model.load()), list[Any]()
     with place.writing(), tables.building(precision, recall) as target, _cancelling(lambda: running):
         place.send(SETTINGS_FILES)
         total = tables.left(precision)
-        for name in tables.unfinished(target):
+        unsent = {segment_of(each) for each in place.unsent(tables.complete())}
+        for name in sorted({*tables.unfinished(target), *unsent}):
             running.append(task.remote(place, model, name, precision, target, memory))
         while running:
             done, running = ray.wait(running, timeout=SECONDS_BETWEEN_LOOKS)

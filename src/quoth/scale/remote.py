@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -82,6 +82,14 @@ class RemoteFolder:
                 system.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)
                 system.put_file(str(here), f"{root}/{name}")
 
+    def unsent(self, folders: Iterable[Path]) -> list[Path]:
+        """Those of these folders of keys that the URL does not hold completely."""
+        if not self.is_remote:
+            return []
+        there = self._sizes()
+        names = {each: (each.absolute() / CHECKSUMS).relative_to(self.path).as_posix() for each in folders}
+        return [each for each, name in names.items() if name not in there]
+
     def remove(self, pattern: str) -> None:
         """Remove the files and folders at the URL that match."""
         if self.is_remote:
@@ -105,14 +113,15 @@ class RemoteFolder:
             yield
             return
         system, root = self._remote()
-        lock = f"{root}/writer.lock"
-        if system.exists(lock):
+        lock, writer = f"{root}/writer.lock", f"process {os.getpid()} on {socket.gethostname()}".encode()
+        system.makedirs(root, exist_ok=True)
+        try:
+            _create(system, lock, writer)
+        except FileExistsError:
             raise LockedError(
                 f"{self.address}: {system.cat_file(lock).decode()} is writing; wait for it to end, or delete "
                 f"{self.address}/writer.lock if it has died"
-            )
-        system.makedirs(root, exist_ok=True)
-        system.pipe_file(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
+            ) from None
         try:
             yield
         finally:
@@ -136,6 +145,18 @@ class RemoteFolder:
         except OSError as error:
             raise InputError(f"{self.address}: cannot be reached ({error})") from error
         return {name.removeprefix(root).lstrip("/"): int(facts["size"]) for name, facts in found.items()}
+
+
+def _create(system: Any, file: str, content: bytes) -> None:
+    """Write a file that is not there: where the store can (a folder, S3's `If-None-Match`), one writer of several wins.
+    Raises FileExistsError."""
+    if system.exists(file):
+        raise FileExistsError(file)
+    try:
+        with system.open(file, "xb") as created:
+            created.write(content)
+    except (NotImplementedError, ValueError):
+        system.pipe_file(file, content)
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
