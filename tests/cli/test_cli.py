@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -680,6 +681,33 @@ def test_a_path_that_is_not_a_corpus_is_said_to_be_something_else(tmp_path: Path
     for path in (empty, tmp_path / "missing"):
         code, _, err = run("info", path)
         assert (code, err) == (2, f"quoth: {path}: corpus not found; `quoth index DOCS -o {path}` makes one\n")
+
+
+def test_a_corpus_at_a_url_is_read_from_a_copy(
+    corpus: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUOTH_CACHE", str(tmp_path / "cache"))
+    far = shutil.copytree(corpus, tmp_path / "far.quoth")
+    url = f"file://{far}"
+    [copy] = [Path(json.loads(run("info", url, "--json")[1])["corpus"])]
+    assert copy.is_relative_to(tmp_path / "cache")
+    near, there = (json.loads(run("info", str(place), "--json")[1]) for place in (corpus, url))
+    own = {"corpus": "", "bytes": 0}  # its lock is not copied
+    assert near | own == there | own
+    assert run("verify", url)[0] == 0
+    assert run("add", str(far), str(added(tmp_path)))[0] == 0
+    assert json.loads(run("info", url, "--json")[1])["documents"] == near["documents"] + 1
+    code, _, err = run("delete", url, "x")
+    assert (code, "is a URL; only `quoth index` and `quoth embed` write there, with --ray" in err) == (2, True)
+    code, _, err = run("info", f"file://{tmp_path}/none.quoth")
+    assert (code, f"file://{tmp_path}/none.quoth: no corpus there" in err) == (2, True)
+
+
+def added(folder: Path) -> Path:
+    """A file with one more document."""
+    file = folder / "more.jsonl"
+    file.write_text(json.dumps({"id": "one more", "text": "One more document."}) + "\n")
+    return file
 
 
 def test_help_wraps_its_paragraphs_to_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

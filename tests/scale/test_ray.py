@@ -135,7 +135,7 @@ def test_the_command_line_on_a_cluster(
     texts = tmp_path / "docs.jsonl"
     texts.write_text("".join(json.dumps({"id": each.id, "text": each.text}) + "\n" for each in documents(20)))
     for place in (str(tmp_path / "near.quoth"), f"file://{tmp_path}/far.quoth"):
-        assert main(["index", str(texts), "-o", place, "--ray"]) == 0
+        assert main(["index", str(texts), "-o", place, "--ray", "--block", "1"]) == 0
         assert main(["embed", place, "--ray", "--model", model.name]) == 0
         assert main(["index", str(texts), "-o", place, "--ray"]) == 2
         assert "already exists" in capsys.readouterr().err

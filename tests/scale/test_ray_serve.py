@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -29,16 +30,24 @@ class Handle:
     """A shard's handle, whose calls are made at once in this process."""
 
     def __init__(self, replica: Any) -> None:
-        self._replica, self.call = replica, self
+        self._replica, self.hangs = replica, False
 
-    def remote(self, method: str, *arguments: Any) -> Any:
-        answer = self._replica.call(method, *arguments)
-        return type("Response", (), {"result": lambda self, timeout_s: answer})()
+    def __getattr__(self, name: str) -> Any:
+        def remote(*arguments: Any) -> Any:
+            return type("Response", (), {"result": lambda _, timeout_s: self._answer(name, arguments, timeout_s)})()
+
+        return type("Method", (), {"remote": staticmethod(remote)})
+
+    def _answer(self, name: str, arguments: tuple[Any, ...], timeout_s: float) -> Any:
+        assert timeout_s > 0
+        if self.hangs:
+            raise TimeoutError
+        return getattr(self._replica, name)(*arguments)
 
 
 @pytest.fixture(scope="module")
-def clients(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One whose answers come from two shards, and one from one process."""
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What answers by asking two shards, their handles, and what answers in this process."""
     from quoth.scale.ray_serve import Front, ShardReplica
 
     folder = tmp_path_factory.mktemp("served")
@@ -50,7 +59,13 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Any:
     place, names = RemoteFolder(str(corpus.path)), [each.name for each in corpus.segments]
     shards = [Handle(ShardReplica(place, corpus.snapshot, model, part)) for part in (names[:3], names[3:])]
     front = Front(place, corpus.snapshot, model, shards, lambda front: create_app(front, access=Access(hosts=())))
-    alone = create_app(Library(Models(npm, npm), [corpus.path]), access=Access(hosts=()))
+    return front, shards, create_app(Library(Models(npm, npm), [corpus.path]), access=Access(hosts=()))
+
+
+@pytest.fixture(scope="module")
+def clients(parts: Any) -> Any:
+    """One whose answers come from two shards, and one from one process."""
+    front, _, alone = parts
     with TestClient(front.__serve_build_asgi_app__()) as ours, TestClient(alone) as theirs:
         yield ours, theirs
 
@@ -84,6 +99,26 @@ def test_what_a_cluster_says_of_itself_and_what_it_has_not(clients: Any) -> None
         ({"query": "a", "corpus": "notes", "snapshot": 1}, 404),
     ):
         assert ours.post("/v1/search", json=body).status_code == status
+
+
+def test_it_is_not_ready_while_a_shard_does_not_answer(parts: Any, clients: Any) -> None:
+    (_, shards, _), (ours, _) = parts, clients
+    assert ours.get("/readyz").status_code == 200
+    shards[1].hangs = True
+    answer = ours.get("/readyz")
+    shards[1].hangs = False
+    assert (answer.status_code, answer.json()["detail"]) == (503, "no answer from shards 1")
+    assert ours.get("/readyz").status_code == 200
+
+
+def test_once_it_drains_it_accepts_nothing(parts: Any) -> None:
+    front, *_ = parts
+    with TestClient(front.__serve_build_asgi_app__()) as ours:
+        assert ours.post("/v1/fill", json={"text": BLANK}).status_code == 200
+        asyncio.run(front.drain())
+        answer = ours.post("/v1/fill", json={"text": BLANK})
+        assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
+        assert ours.get("/readyz").json()["detail"] == "the service stops"
 
 
 def _rounded(value: Any) -> Any:

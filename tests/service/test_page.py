@@ -128,6 +128,9 @@ class Backend:
     def describe(self) -> dict[str, Any]:
         return {"models": {"fill": "a", "ask": "b", "search": []}, "modes": ["bm25", "entity"]}
 
+    def unready(self) -> str:
+        return ""
+
     def refresh(self) -> bool:
         return False
 

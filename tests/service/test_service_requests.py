@@ -40,6 +40,9 @@ class Recorded:
             raise CorpusNotFoundError(f"no corpus {corpus!r}")
         return self
 
+    def unready(self) -> str:
+        return ""
+
     def refresh(self) -> bool:
         return False
 

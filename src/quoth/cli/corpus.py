@@ -21,6 +21,7 @@ from quoth.cli.options import (
     Documents,
     FormatName,
     Json,
+    OwnCorpusDir,
     Ray,
     SkipBad,
     as_utf8,
@@ -64,6 +65,15 @@ def index(
         ),
     ] = False,
     ray: Ray = False,
+    block: Annotated[
+        int | None,
+        typer.Option(
+            "--block",
+            metavar="N",
+            min=1,
+            help="With --ray: million characters of text in a segment, of which each shard needs one. Default: 64.",
+        ),
+    ] = None,
 ) -> None:
     """Make a corpus from documents, in seconds and without a model.
 
@@ -81,10 +91,12 @@ def index(
 
     if vectors and ray:
         raise InputError("--vectors does not work with --ray; leave it out, and use quoth embed --keys passages")
+    if block and not ray:
+        raise InputError(f"--block is {block}, which works with --ray only; leave it out")
     inputs = Inputs(docs, format, skip_bad)
     folder, write = Path(output), Corpus.add
     if ray:
-        folder, write = _on_ray(output)
+        folder, write = _on_ray(output, block)
     elif "://" in output:
         raise InputError(f"{output} is a URL; add --ray, or name a local folder")
     with no_empty_folder(folder):
@@ -109,10 +121,10 @@ def index(
         embed_passages(corpus)
 
 
-def _on_ray(output: str) -> "tuple[Path, Callable[..., int]]":
+def _on_ray(output: str, block: int | None) -> "tuple[Path, Callable[..., int]]":
     """The new corpus's folder, which for a URL is a copy, and the function by which the cluster adds documents."""
     from quoth.scale.cluster import connect
-    from quoth.scale.ray_build import index
+    from quoth.scale.ray_build import BLOCK_CHARACTERS, index
     from quoth.scale.remote import RemoteFolder
 
     connect()
@@ -121,11 +133,12 @@ def _on_ray(output: str) -> "tuple[Path, Callable[..., int]]":
         if place.exists():
             raise InputError(f"{output} already exists; choose another name")
         shutil.rmtree(place.path, ignore_errors=True)
-    return place.named, partial(index, place=place)
+    characters = block * 1_000_000 if block else BLOCK_CHARACTERS
+    return place.named, partial(index, block_characters=characters, place=place)
 
 
 @app.command(rich_help_panel=PANEL)
-def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
+def add(directory: OwnCorpusDir, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
     """Add documents to a corpus: all of them in one commit, or none.
 
     To replace documents that are in it already, use quoth replace.
@@ -146,7 +159,7 @@ def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format
 
 @app.command(rich_help_panel=PANEL)
 def replace(
-    directory: CorpusDir,
+    directory: OwnCorpusDir,
     docs: Documents,
     delete_missing: Annotated[
         bool,
@@ -186,7 +199,7 @@ def replace(
 
 @app.command(rich_help_panel=PANEL)
 def delete(
-    directory: CorpusDir,
+    directory: OwnCorpusDir,
     ids: Annotated[list[str], typer.Argument(metavar="IDS", help="Ids of documents, as quoth list shows them.")],
 ) -> None:
     """Delete documents by id: all of them in one commit, or none.
@@ -201,7 +214,7 @@ def delete(
 
 
 @app.command(rich_help_panel=PANEL)
-def compact(directory: CorpusDir) -> None:
+def compact(directory: OwnCorpusDir) -> None:
     """Free the space of deleted documents and old snapshots.
 
     Also merges small segments, which makes searches faster.
@@ -268,7 +281,7 @@ def verify(directory: CorpusDir) -> None:
 
 @app.command(rich_help_panel=PANEL)
 def repair(
-    directory: CorpusDir,
+    directory: OwnCorpusDir,
     drop: Annotated[
         list[str] | None,
         repeated("--drop", "SEGMENT", "Take this segment out of the corpus if it cannot be repaired."),

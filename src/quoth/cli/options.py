@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 from quoth.cli.output import note
-from quoth.errors import InputError
+from quoth.errors import CorpusNotFoundError, InputError
 from quoth.fields import checked as field_checked
 
 
@@ -58,6 +58,31 @@ def _check_device(name: str, device: str) -> None:
         raise InputError(f"{name} is {device!r}; it must be cpu, cuda, cuda:1 or mps")
 
 
+def _read_at(place: str) -> Path:
+    """The folder of a corpus; for a URL that of a copy, with all that is there. Raises InputError, and
+    CorpusNotFoundError if nothing is there."""
+    if "://" not in place:
+        return Path(place)
+    from quoth.cli.output import counting
+    from quoth.scale.remote import KEYS, TEXT, RemoteFolder
+
+    remote = RemoteFolder(place)
+    if not remote.exists():
+        raise CorpusNotFoundError(f"{place}: no corpus there; `quoth index DOCS -o {place} --ray` makes one")
+    with counting("copying", "files") as progress:
+        remote.fetch(*TEXT, KEYS, progress=progress)
+    return remote.path
+
+
+def _changed_at(place: str) -> Path:
+    """The folder of a corpus that is to be changed. Raises InputError for a URL."""
+    if "://" in place:
+        raise InputError(
+            f"{place} is a URL; only `quoth index` and `quoth embed` write there, with --ray: change a copy in a folder"
+        )
+    return Path(place)
+
+
 def repeated(flag: str, metavar: str, meaning: str, default: str = "") -> Any:
     """How an option that may be given several times is declared."""
     what_else = f" Default: {default}" if default else ""
@@ -72,7 +97,17 @@ FILES = typer.Option(
 )
 LOADING = "Loading the model"
 STANDARD_INPUT = "- reads one per line from standard input."
-CorpusDir = Annotated[Path, typer.Argument(metavar="DIR", help="A corpus folder made by quoth index.")]
+CorpusDir = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR",
+        parser=_read_at,
+        help="A corpus folder made by quoth index; or its URL (s3://, gs://, …), whose files are copied first.",
+    ),
+]
+OwnCorpusDir = Annotated[
+    Path, typer.Argument(metavar="DIR", parser=_changed_at, help="A corpus folder made by quoth index.")
+]
 CorpusPlace = Annotated[
     str, typer.Argument(metavar="DIR", help="A corpus folder; with --ray also a URL (s3://, gs://, …).")
 ]
@@ -134,7 +169,7 @@ NumberFormat = Annotated[
 ]
 MoreCorpora = Annotated[
     list[Path] | None,
-    repeated("--corpus", "DIR", "Search this corpus as well."),
+    typer.Option("--corpus", metavar="DIR", parser=_read_at, help="Search this corpus as well. May be repeated."),
 ]
 Where = Annotated[
     str | None,

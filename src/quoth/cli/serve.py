@@ -7,7 +7,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -324,9 +324,11 @@ def _on_ray(
     start(served, *address)
     try:
         results().print(f"http://{address[0]}:{address[1]}", soft_wrap=True)
-        signal.pause()
+        with suppress(KeyboardInterrupt):
+            signal.pause()
     finally:
         stop()
+    note("stopped")
 
 
 @app.command(rich_help_panel="Ask a corpus")

@@ -6,6 +6,7 @@ application it is given.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from functools import partial
 from typing import Any, cast
 
 from ray import serve
-from ray.exceptions import RayActorError
+from ray.exceptions import RayActorError, RayError
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import CorpusNotFoundError, InputError
@@ -34,6 +35,10 @@ SECONDS_BETWEEN_TRIES = 0.2
 CALLS_AT_A_TIME = 16
 CALLS_WAITING = 256
 """More requests at once are answered with 503: those that wait are in memory."""
+HEALTH = {"health_check_period_s": 5, "health_check_timeout_s": 5}
+"""A process that does not answer three such checks is replaced."""
+READY_SECONDS = 2.0
+DRAIN_SECONDS = 60.0
 
 
 class ShardReplica:
@@ -46,6 +51,9 @@ class ShardReplica:
 
     def call(self, method: str, *arguments: Any) -> Any:
         return getattr(self._shard, method)(*arguments)
+
+    def ready(self) -> bool:
+        return True
 
 
 class RemoteShards:
@@ -63,6 +71,17 @@ class RemoteShards:
         ]
         begun = [call() for call in calls]
         return [_outcome(response, call) for response, call in zip(begun, calls, strict=True)]
+
+    def silent(self) -> list[int]:
+        """The numbers of the shards that do not answer within READY_SECONDS."""
+        until = time.monotonic() + READY_SECONDS
+        asked, found = [handle.ready.remote() for handle in self._handles], list[int]()
+        for number, response in enumerate(asked):
+            try:
+                response.result(timeout_s=max(until - time.monotonic(), 0.0))
+            except (RayError, TimeoutError):
+                found.append(number)
+        return found
 
 
 def _outcome(response: Any, again: Callable[[], Any]) -> Any:
@@ -101,7 +120,14 @@ class Front:
             self._reader = load(reader.name, corpus, device=reader.device, dtype=reader.dtype, base=reader.base)
 
     def __serve_build_asgi_app__(self) -> Any:
-        return self._build(self)
+        self._application = self._build(self)
+        return self._application
+
+    async def drain(self) -> None:
+        """Accept no more requests; returns when those that were accepted are answered."""
+        service = self._application.state.service
+        service.draining = True
+        await asyncio.to_thread(service.close)
 
     @property
     def folders(self) -> dict[str, str]:
@@ -142,6 +168,11 @@ class Front:
         models = {"fill": self._npm.name, "ask": asks.name, "search": [], "shards": len(self._shards)}
         return {"models": models, "modes": ["bm25"], "where": False}
 
+    def unready(self) -> str:
+        """Which shards do not answer, if any."""
+        silent = self._shards.silent()
+        return f"no answer from shards {', '.join(map(str, silent))}" if silent else ""
+
     def refresh(self) -> bool:
         """Nothing: a cluster serves the snapshot of its start."""
         return False
@@ -180,11 +211,15 @@ def application(
             num_replicas=replicas,
             max_ongoing_requests=CALLS_AT_A_TIME,
             ray_actor_options={"num_cpus": cpus},
+            **HEALTH,
         ).bind(place, corpus.snapshot, model, part)
         for number, part in enumerate(parts)
     ]
     front = front.options(
-        max_ongoing_requests=CALLS_WAITING, max_queued_requests=CALLS_WAITING, ray_actor_options={"num_cpus": 0}
+        max_ongoing_requests=CALLS_WAITING,
+        max_queued_requests=CALLS_WAITING,
+        ray_actor_options={"num_cpus": 0},
+        **HEALTH,
     )
     bound_front: serve.Application = front.bind(place, corpus.snapshot, model, bound, build, reader)
     return bound_front
@@ -199,10 +234,12 @@ def start(application: serve.Application, host: str, port: int) -> None:
             serve.run(application, name=NAME)
         except BaseException:
             with suppress(Exception):
-                stop()
+                serve.delete(NAME)
             raise
 
 
 def stop() -> None:
-    """Stop it; whatever else the cluster serves stays."""
+    """Stop it once what was accepted is answered; whatever else the cluster serves stays."""
+    with suppress(Exception):  # a front that has died has nothing to answer
+        serve.get_app_handle(NAME).drain.remote().result(timeout_s=DRAIN_SECONDS)
     serve.delete(NAME)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from quoth.corpus.manifest import BESIDE
 from quoth.errors import InputError, LockedError
 from quoth.index.key_store import is_key_file
 from quoth.storage import CHECKSUMS
 
 TEXT = ("manifest-*", "deleted-*", "segments/*", "moves/*")
+KEYS = f"{BESIDE}/*"
 ALWAYS_ANEW = 1 << 16
 """Files up to this size are copied even if there is one of the same size already."""
 
@@ -50,23 +52,27 @@ class RemoteFolder:
         name = self.address.rstrip("/").rpartition("/")[2].removesuffix(".quoth")
         return cache / hashlib.sha256(self.address.encode()).hexdigest()[:16] / f"{name}.quoth"
 
-    def fetch(self, *patterns: str) -> None:
-        """Copy the files at the URL that match and are not here yet; each file completely or not at all."""
+    def fetch(self, *patterns: str, progress: Callable[[int, int], None] | None = None) -> None:
+        """Copy the files at the URL that match and are not here yet; each file completely or not at all. `progress`
+        receives the number of files looked at, and of all that match."""
         if not self.is_remote:
             return
         system, root = self._remote()
         there = self._sizes()
-        for name, size in there.items():
+        wanted = [name for name in there if _matches(name, patterns) and _is_complete(name, there)]
+        for number, name in enumerate(wanted, 1):
             if ".." in name.split("/"):
                 raise InputError(
                     f"{self.address}/{name} leads out of the corpus; delete it there, or use another corpus"
                 )
             here = self.path / name
-            if _matches(name, patterns) and _is_complete(name, there) and not _is_same(here, size):
+            if not _is_same(here, there[name]):
                 here.parent.mkdir(parents=True, exist_ok=True)
                 part = here.with_name(f"{here.name}.{uuid4().hex}.tmp")
                 system.get_file(f"{root}/{name}", str(part))
                 part.replace(here)
+            if progress:
+                progress(number, len(wanted))
 
     def send(self, *patterns: str) -> None:
         """Copy the files here that match and are not at the URL yet; files that complete others come last."""

@@ -140,6 +140,7 @@ def assigned(segments: Sequence[str], shards: int) -> list[list[str]]:
         raise EmptyCorpusError("the corpus has no documents; add some first: quoth add DIR DOCS")
     if not 1 <= shards <= len(segments):
         raise InputError(
-            f"{shards} shards of {len(segments)} segments; choose 1 to {len(segments)}, as a segment is in one shard"
+            f"{shards} shards of {len(segments)} segments; choose 1 to {len(segments)}, as a segment is in one shard "
+            "(quoth index --ray --block 8 makes smaller ones)"
         )
     return [part.tolist() for part in np.array_split(np.array(segments), shards)]

@@ -66,8 +66,8 @@ class Backend(Protocol):
     `folders` are where they are, with their names: only these appear in answers. `asks` is the method that answers
     questions; its options are those that a request may give. `view` is of one corpus, or of all as one (None), at a
     snapshot, or the latest; it and `writable` raise CorpusNotFoundError, InputError. `snapshots` are those of a corpus
-    that can be asked, `describe` tells of the models. `refresh` moves to the latest snapshots, if there are new ones;
-    requests at work keep their view.
+    that can be asked, `describe` tells of the models. `unready` says why it cannot answer now, or "". `refresh` moves
+    to the latest snapshots, if there are new ones; requests at work keep their view.
     """
 
     @property
@@ -76,6 +76,7 @@ class Backend(Protocol):
     def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> View: ...
     def snapshots(self, corpus: Corpus) -> list[int]: ...
     def describe(self) -> dict[str, Any]: ...
+    def unready(self) -> str: ...
     def refresh(self) -> bool: ...
     def writable(self, corpus: str | None) -> Corpus: ...
 
@@ -298,12 +299,14 @@ def _add_state(api: FastAPI, service: Service) -> None:
 
     @api.get("/readyz", response_model=replies.Status)
     async def ready() -> Response:
-        """Whether requests should be sent here: not while the service stops, or while its queue is full. Damaged
-        segments are named: it answers without them."""
+        """Whether requests should be sent here: not while the service stops, its queue is full, or a shard does not
+        answer. Damaged segments are named: it answers without them."""
         if service.draining:
             return problem(503, "the service stops", headers={"Retry-After": "5"})
         if max(service.queue.waiting, service.reads.waiting) >= service.limits.queue:
             return problem(503, "too many requests are waiting", headers={"Retry-After": "1"})
+        if reason := await aside(service.backend.unready):
+            return problem(503, reason, headers={"Retry-After": "5"})
         damaged = [segment.entry.name for each in service.backend.view().corpora for segment in each.damaged]
         return JSON({"status": "ready"} | ({"damaged": damaged} if damaged else {}))
 

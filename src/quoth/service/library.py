@@ -229,6 +229,10 @@ class Library:
             KeyTables(corpus, encoder).missing() for corpus in corpora
         )
 
+    def unready(self) -> str:
+        """Nothing: it is in this process."""
+        return ""
+
     def refresh(self) -> bool:
         """Moves to the latest snapshots; one that cannot be opened is logged, and the last one stays. One call at a
         time: of two, the slower one would go back to what it had opened."""
