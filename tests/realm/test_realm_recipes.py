@@ -249,6 +249,12 @@ def test_what_is_measured_is_not_trained_on(folder: Path, docs: Path, tmp_path: 
     assert left == {json.loads(line)["id"] for line in lines[2:]}
 
 
+def test_a_tagger_keeps_its_own_base(docs: Path, tmp_path: Path) -> None:
+    base = tiny_bert(tmp_path / "base", [each.text for each in DOCUMENTS])
+    settings = PRETRAIN | {"masking": "salient", "steps": "1", "mlm_warmup_steps": "1"}
+    assert run_recipe("realm-pretrain", [str(docs)], tmp_path / "run", settings, model="quoth-realm-base", base=base)
+
+
 def test_documents_changed_before_the_first_checkpoint_are_embedded_again(
     folder: Path, docs: Path, tmp_path: Path
 ) -> None:

@@ -67,7 +67,7 @@ def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig
         searched = None
     source = replace(source, config=replace(source.config, num_candidates=config.num_candidates))
     model = TrainedREALM(source, config, trained=PARTS, device=run.device)
-    tagger_of = cache(lambda name: Tagger.load(name, base=run.base, device=run.device))
+    tagger_of = cache(partial(Tagger.load, device=run.device))  # which has a base of its own
     tagger = tagger_of(config.tagger) if config.masking == "salient" else None
     texts = MaskedTexts(corpus, model.tokenizer, model.config.query_tokens - 2, config.masking, tagger)
     evaluation = None
