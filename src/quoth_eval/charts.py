@@ -51,7 +51,7 @@ def interval_chart(bars: Sequence[Bar], axis: str) -> str:
         for number, (name, mark) in enumerate(zip(series, cycle("os^D"), strict=False)):
             own = [(rows.index(row), mean) for row, its, mean in bars if its == name]
             at = [row + 0.6 * (number - (len(series) - 1) / 2) / len(series) for row, _ in own]
-            means, lengths = _percent([mean for _, mean in own])
+            means, lengths = _scaled([mean for _, mean in own], 100)
             axes.errorbar(means, at, xerr=lengths, fmt=mark, markersize=5, label=name)
         axes.set_yticks(range(len(rows)), list(map(_cut, rows)))
         axes.set(xlabel=axis, xlim=(min(0, axes.get_xlim()[0]), None), ylim=(len(rows) - 0.5, -0.5))
@@ -61,15 +61,21 @@ def interval_chart(bars: Sequence[Bar], axis: str) -> str:
 
 
 def line_chart(
-    lines: Mapping[str, Points], x_axis: str, y_axis: str, ticks: Mapping[float, str] | None = None, marks: bool = True
+    lines: Mapping[str, Points],
+    x_axis: str,
+    y_axis: str,
+    ticks: Mapping[float, str] | None = None,
+    marks: bool = True,
+    scale: float = 100,
 ) -> str:
-    """Lines through points, by name, over an axis of percentages from 0 or lower. The x axis is logarithmic if its
-    values are positive and span a factor of 20; `ticks` are its labels. Without `marks`, only the lines are drawn."""
+    """Lines through points, by name, over an axis of percentages (`scale` 1: of the numbers as they are) from 0 or
+    lower. The x axis is logarithmic if its values are positive and span a factor of 20; `ticks` are its labels. Without
+    `marks`, only the lines are drawn."""
     xs = sorted({*(ticks or ()), *(x for points in lines.values() for x, _ in points)})
 
     def draw(axes: Any) -> None:
         for (name, points), mark in zip(lines.items(), cycle("os^D"), strict=False):
-            means, lengths = _percent([mean for _, mean in points])
+            means, lengths = _scaled([mean for _, mean in points], scale)
             style = f"{mark}-" if marks else "-"
             ends = lengths if marks else None
             axes.errorbar([x for x, _ in points], means, yerr=ends, fmt=style, markersize=5, label=name)
@@ -84,10 +90,10 @@ def line_chart(
     return _svg(draw, 3, len(lines))
 
 
-def _percent(means: Sequence[Interval]) -> tuple[list[float], list[list[float]]]:
+def _scaled(means: Sequence[Interval], scale: float) -> tuple[list[float], list[list[float]]]:
     """The means, and how long their intervals are to the left and to the right."""
-    lengths = [[100 * (each.mean - each.low) for each in means], [100 * (each.high - each.mean) for each in means]]
-    return [100 * each.mean for each in means], lengths
+    lengths = [[scale * (each.mean - each.low) for each in means], [scale * (each.high - each.mean) for each in means]]
+    return [scale * each.mean for each in means], lengths
 
 
 def _svg(draw: Callable[[Any], None], height: float, num_series: int) -> str:

@@ -25,14 +25,16 @@ from quoth.errors import CorpusNotFoundError, InputError, UserError
 from quoth.hub import is_shipped, kind_of, shipped_folder, shipped_settings
 from quoth.storage import sha256_bytes, sha256_file
 from quoth.text.passages import MEASURED
+from quoth_eval.charts import drawable
 from quoth_eval.harness import read_run
 from quoth_eval.pages import Part as PagePart
-from quoth_eval.pages import Section, as_markdown
+from quoth_eval.pages import Section, as_markdown, as_pictures
 from quoth_eval.papers import CORPORA, Item, Part, items, present
 from quoth_eval.report import Table
 from quoth_eval.summary import beside, published_for
 from quoth_eval.systems import LIBRARIES, family_of
 from quoth_eval.tasks import find
+from quoth_eval.training_log import log_section
 
 Do = Callable[[Sequence[str]], str]
 """Runs `quoth` with these words, and returns what it prints."""
@@ -74,6 +76,8 @@ def reproduce(item: Item, call: Call, do: Do = quoth) -> Path:
     again. Raises InputError if nothing of it can be measured, or if the output was made from other inputs."""
     if item.cannot:
         raise InputError(f"{item.id} cannot be run here: {item.cannot}")
+    if item.log:
+        return _from_logs(item, call)
     item = _with_models(item, call)
     _check_models(item, call)
     lacking = {part.name: part.lacks(call.data, call.corpora) for part in item.parts}
@@ -101,6 +105,20 @@ def reproduce(item: Item, call: Call, do: Do = quoth) -> Path:
         numbers = _numbers(item, part, _run(item, part, call) / task)
         measured.append((title, words, told, numbers))
         page.write_text(_page(item, call, measured, left_out, record), encoding="utf-8")
+    return page
+
+
+def _from_logs(item: Item, call: Call) -> Path:
+    """The page of a figure that the logs of the runs named by --model show. Raises InputError."""
+    if not call.models:
+        raise InputError(f"{item.id} shows the log of a training run; name its folder with --model")
+    sections = [_about(item, call), *(log_section(Path(each), item.log) for each in call.models)]
+    page = call.output / f"{item.id}.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    for name, picture in as_pictures(sections).items() if drawable() else ():
+        (call.output / name).write_text(picture, encoding="utf-8")
+    folder = "." if drawable() else ""
+    page.write_text(as_markdown(f"{item.paper}, {item.name}", sections, folder), encoding="utf-8")
     return page
 
 
@@ -266,18 +284,24 @@ def _numbers(item: Item, part: Part, folder: Path) -> list[Table]:
 
 def _page(item: Item, call: Call, measured: Sequence[Measured], left_out: Sequence[str], record: Record) -> str:
     """The page about a table."""
-    about = [_ended(item.shows), f"Paper: {item.source}.", f"What differs: {item.about} {item.differs}".rstrip()]
-    about.append(f"Seed {call.seed}, Quoth {__version__}. Percentages with 95 % intervals.")
-    if call.limit:
-        about.append(f"This is a look, with --limit {call.limit}; the whole needs another folder.")
     numbers = list[PagePart]()
     for title, _, _, tables in measured:
         numbers += [f"{title}:", *tables]
     details = [Section(title, [f"```sh\nquoth {shlex.join(words)}\n```", told]) for title, words, told, _ in measured]
     gone = [Section("Left out", ["\n".join(f"- {each}" for each in left_out)])] if left_out else []
     made: Table = (["made from", "SHA-256"], [list(row) for row in record.items() if row[0][:2] != "--"])
-    sections = [Section("What it shows", about), Section("Numbers", numbers), *details, *gone]
+    sections = [_about(item, call), Section("Numbers", numbers), *details, *gone]
     return as_markdown(f"{item.paper}, {item.name}", [*sections, Section("Made from", [made])])
+
+
+def _about(item: Item, call: Call) -> Section:
+    about = [_ended(item.shows), f"Paper: {item.source}.", f"What differs: {item.about} {item.differs}".rstrip()]
+    about.append(
+        f"Seed {call.seed}, Quoth {__version__}. {'Means' if item.log else 'Percentages'} with 95 % intervals."
+    )
+    if call.limit:
+        about.append(f"This is a look, with --limit {call.limit}; the whole needs another folder.")
+    return Section("What it shows", about)
 
 
 def _ended(text: str) -> str:
@@ -289,7 +313,11 @@ def needs(item: Item) -> str:
     models = dict.fromkeys(name for part in item.parts for each in part.systems if (name := each.partition(",")[0]))
     corpora = dict.fromkeys(name for part in item.parts for name in (*part.corpora, *part.also))
     read = dict.fromkeys(each for part in item.parts for task in part.tasks for each, _ in part.reads(task))
-    told = [", ".join(map(_bare, models)), f"corpora: {', '.join(corpora)}" if corpora else "", ", ".join(read)]
+    told = [
+        "a run's log.jsonl" if item.log else ", ".join(map(_bare, models)),
+        f"corpora: {', '.join(corpora)}" if corpora else "",
+        ", ".join(read),
+    ]
     return "; ".join(filter(None, told))
 
 
@@ -313,5 +341,6 @@ def catalogue() -> str:
             continue
         lines += [f"Needs: {needs(item)}. Takes: {item.time}.\n", f"{item.differs}\n", "```sh"]
         lines += [f"quoth {' '.join(eval_words(item, part, call, places))}" for part in item.parts]
+        lines += [f"quoth reproduce {item.id} --model RUN -o OUT"] if item.log else []
         lines += ["```\n"]
     return "\n".join(lines)

@@ -14,6 +14,7 @@ from quoth import Corpus, Document
 from quoth.errors import InputError
 from quoth.fields import check_fields
 from quoth.records import Prediction
+from quoth_eval.charts import drawable
 from quoth_eval.harness import evaluate
 from quoth_eval.papers import Item, Part, find_item, items, present
 from quoth_eval.reproduce import Call, eval_words, fingerprint, reproduce, systems_of
@@ -34,8 +35,8 @@ def test_every_table_and_figure_of_the_papers_is_named_once() -> None:
     expected += [f"zero-ner-table-{n}" for n in range(1, 4)] + [f"zero-ner-figure-{n}" for n in range(2, 5)]
     assert [item.id for item in items()] == expected
     for item in items():
-        assert bool(item.parts) != bool(item.cannot), item.id
-        assert bool(item.time and item.differs) == bool(item.parts), item.id
+        assert [bool(item.parts), bool(item.log), bool(item.cannot)].count(True) == 1, item.id
+        assert bool(item.time and item.differs) == (not item.cannot), item.id
         assert len({part.name for part in item.parts}) == len(item.parts), item.id
 
 
@@ -197,6 +198,28 @@ def test_nothing_to_measure_is_an_error(call: Call) -> None:
         reproduce(find_item("realm-table-3"), call)
     with pytest.raises(InputError, match="did you mean npm-table-1"):
         find_item("npm-tabel-1")
+
+
+def test_a_figure_of_a_training_run_is_its_log(tmp_path: Path, run: Run) -> None:
+    """Twenty steps in ten parts: the mean of two steps each; a picture beside the page."""
+    log = tmp_path / "m" / "log.jsonl"
+    log.parent.mkdir()
+    lines = [{"step": 5, "loss": 1.0}]  # of a part of the run that retrieved nothing
+    lines += [{"step": step, "utility": step / 50, "gain": 0.5, "null": 0.25} for step in range(10, 30)]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    code, out, _ = run("reproduce", "realm-figure-4", "--model", log.parent, "-o", tmp_path / "out")
+    assert code == 0
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines() if " to " in line[:12]]
+    assert [row[0] for row in rows] == [f"{step} to {step + 1}" for step in range(10, 30, 2)]
+    assert [row[1].split()[0] for row in rows[:3]] == ["0.21", "0.25", "0.29"]
+    assert rows[0][2:] == ["0.50 [0.50, 0.50]", "0.25 [0.25, 0.25]"]
+    assert [f"](./{each.name})" in out for each in (tmp_path / "out").glob("*.svg")] == [True] * drawable()
+    code, _, err = run("reproduce", "realm-figure-4", "-o", tmp_path / "out")
+    assert (code, "name its folder with --model" in err) == (2, True)
+    log.write_text(json.dumps(lines[0]), encoding="utf-8")
+    for folder, said in ((log.parent, "has no utility"), (tmp_path, "has no log.jsonl")):
+        code, _, err = run("reproduce", "realm-figure-4", "--model", folder, "-o", tmp_path / "out")
+        assert (code, said in err) == (2, True)
 
 
 def test_weights_are_told_by_their_digest(tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """A table or figure: what it shows, how long it takes here, what differs in the paper (`about`) and in it, its
-    parts; or why it cannot be run. `models` are settings of models that it needs, by the name of their folder."""
+    parts; or why it cannot be run. `models` are settings of models that it needs, by the name of their folder. `log`
+    are measures in the logs of training runs, which a figure shows instead of parts."""
 
     paper: str
     source: str
@@ -92,6 +93,7 @@ class Item:
     cannot: str = ""
     parts: tuple[Part, ...] = ()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    log: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -131,7 +133,7 @@ def _read(paper: str) -> Iterator[Item]:
     for item in told["item"]:
         parts = [Part(**_tuples({**told.get("every_part", {}), **part})) for part in item.pop("part", ())]
         whole = {name: told[name] for name in ("paper", "source", "about")}
-        yield Item(**whole, parts=tuple(parts), **item)
+        yield Item(**whole, parts=tuple(parts), **_tuples(item))
 
 
 def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
