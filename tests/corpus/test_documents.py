@@ -20,7 +20,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quoth.corpus.documents import check_document, read_documents
+from quoth.corpus.checks import check_document
+from quoth.corpus.documents import read_documents
 from quoth.errors import FileWarning, InputError
 from quoth.records import Document
 

@@ -69,7 +69,7 @@ def print_json(record: Mapping[str, Any]) -> None:
     try:
         line = json.dumps(record, ensure_ascii=not unicode_output, allow_nan=False)
     except RecursionError:
-        from quoth.corpus.documents import shallow
+        from quoth.corpus.checks import shallow
 
         return print_json(shallow(record))
     except ValueError:

@@ -7,6 +7,7 @@ Knows who may write, and when. Does not know what can be read (`snapshot`), in w
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quoth.corpus.manifest import (
     LOCK,
@@ -19,7 +20,6 @@ from quoth.corpus.manifest import (
     snapshots,
     write_manifest,
 )
-from quoth.corpus.repair import Repairs, repair, verify
 from quoth.corpus.snapshot import Snapshot, open_snapshot, tell_damage
 from quoth.corpus.view import CorpusView
 from quoth.corpus.writer import RESERVE, Writer, release, split_documents, sweep
@@ -27,6 +27,9 @@ from quoth.errors import CorpusNotFoundError, InputError, advising
 from quoth.records import Document
 from quoth.storage import WriterLock, all_locked, fsync_path
 from quoth.text.passages import DEFAULT_SPLITTER, get_splitter
+
+if TYPE_CHECKING:
+    from quoth.corpus.repair import Repairs
 
 
 class Corpus(CorpusView):
@@ -129,7 +132,7 @@ class Corpus(CorpusView):
             return cls(path, opened, pinned=snapshot is not None)
 
     @staticmethod
-    def repair(path: str | Path, drop: Iterable[str] = ()) -> Repairs:
+    def repair(path: str | Path, drop: Iterable[str] = ()) -> "Repairs":
         """Rebuild the damaged files that can be rebuilt from the rest, and say which are lost.
 
         Rebuilt are the tables and words of segments, the lists of checksums and the last manifest. Damaged vectors and
@@ -152,6 +155,8 @@ class Corpus(CorpusView):
             >>> quoth.Corpus.repair("tiny.quoth")
             Repairs(repaired=[], lost=[], dropped=[])
         """
+        from quoth.corpus.repair import repair
+
         return repair(Path(path), list(drop))
 
     def refresh(self) -> None:
@@ -323,6 +328,8 @@ class Corpus(CorpusView):
         Example:
             >>> corpus.verify()
         """
+        from quoth.corpus.repair import verify
+
         verify(self.path)
 
     @contextmanager

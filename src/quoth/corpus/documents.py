@@ -19,10 +19,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
+from quoth.corpus.checks import check_document, kind_of
 from quoth.corpus.parsed import parsers, read_marked
-from quoth.errors import FileWarning, InputError, brief
+from quoth.errors import FileWarning, InputError
 from quoth.records import Document
-from quoth.source_map import frames_of
 from quoth.sources import man, markdown, rst
 from quoth.sources.files import (
     OPENERS,
@@ -47,13 +47,9 @@ Reader = Callable[[IO[bytes], str], Records]
 """From the bytes of a file, and its name."""
 OnBad = Callable[[InputError], None]
 """Receives the error of a record that is left out."""
-DEEPEST = 64
-"""Levels of lists and objects in a document's metadata, the metadata itself included: JSON is read and written by
-recursion, and whoever reads it deeper in a program has fewer levels left."""
 ID_FIELDS = ("id", "_id", "wikipedia_id")
 TITLE_FIELDS = ("title", "wikipedia_title")
 
-_TOO_DEEP = f"metadata is nested more than {DEEPEST} deep; flatten it"
 _DAMAGE = (OSError, EOFError, lzma.LZMAError)
 
 
@@ -154,56 +150,6 @@ def read_text(path: str | Path) -> str:
         raise InputError(f"{path}:{line}: not UTF-8 text; convert it with iconv") from None
 
 
-def check_document(document: Document) -> None:
-    """Raises ValueError for a document that cannot be stored exactly as it is; the message says why."""
-    if not isinstance(document.id, str) or not document.id:
-        raise ValueError(f"id {brief(document.id)} is not a non-empty string")
-
-    def refuse(value: object) -> object:
-        raise ValueError(f"metadata contains {_kind(value)}, which JSON cannot represent")
-
-    try:
-        metadata = json.dumps(document.metadata, ensure_ascii=False, default=refuse)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    if _is_deeper(document.metadata, DEEPEST):
-        raise ValueError(_TOO_DEEP)
-    strange: list[str] = []
-    json.loads(metadata, parse_constant=strange.append)
-    if strange:
-        raise ValueError("metadata contains NaN or an infinite number, which JSON cannot represent")
-    if document.source_map and next(reversed([*frames_of(document.source_map)]))[1] > len(document.text):
-        raise ValueError("its source map goes beyond its text")
-    fields = {"id": document.id, "title": document.title, "text": document.text, "metadata": metadata}
-    for name, value in fields.items():
-        if not isinstance(value, str):
-            raise ValueError(f"{name} is {_kind(value)}, not a string")
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"{name} is not valid Unicode at character {error.start}") from None
-
-
-def shallow(value: Any, deepest: int = 2 * DEEPEST) -> Any:
-    """A value as JSON has it, with "…" in place of lists and objects that are nested deeper."""
-    if isinstance(value, Mapping):
-        return {name: shallow(each, deepest - 1) for name, each in value.items()} if deepest else "…"
-    if isinstance(value, (list, tuple)):
-        return [shallow(each, deepest - 1) for each in value] if deepest else "…"
-    return value
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    if not isinstance(value, (Mapping, list, tuple)):
-        return False
-    inner = value.values() if isinstance(value, Mapping) else value
-    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
-
-
-def _kind(value: object) -> str:
-    return "null" if value is None else type(value).__name__
-
-
 def _reason(error: Exception) -> str:
     """The system's message (no permission, for example), or that the file is damaged."""
     message = error.strerror if isinstance(error, OSError) else None
@@ -277,7 +223,7 @@ def _documents(records: Iterable[tuple[int, Any]], file: str, stem: str, bad: On
             if isinstance(record, ValueError):
                 raise record
             if not isinstance(record, (Mapping, Document)):
-                raise ValueError(f"the record is {_kind(record)}, not an object")
+                raise ValueError(f"the record is {kind_of(record)}, not an object")
             if numbered is None:
                 numbered = isinstance(record, Mapping) and _first(record, ID_FIELDS) is None
             number = f"{stem}-{line}" if numbered else None
@@ -295,7 +241,7 @@ def _document(record: Mapping[str, Any], number: str | None) -> Document:
     if (given is None) == (number is None):
         raise ValueError("no id" if given is None else "an id, although the file's first record has none")
     if number is None and (isinstance(given, bool) or not isinstance(given, (str, int))):
-        raise ValueError(f"id is {_kind(given)}, not a string")
+        raise ValueError(f"id is {kind_of(given)}, not a string")
     if "text" not in record:
         raise ValueError("no field 'text'")
     text = record["text"]

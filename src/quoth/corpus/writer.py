@@ -14,8 +14,8 @@ from uuid import uuid4
 
 import numpy as np
 
+from quoth.corpus.checks import check_document
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.documents import check_document
 from quoth.corpus.manifest import (
     Manifest,
     deletions_path,

@@ -20,7 +20,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.documents import OnBad, check_document, read_text
+from quoth.corpus.checks import check_document
+from quoth.corpus.documents import OnBad, read_text
 from quoth.errors import InputError
 from quoth.records import Document
 

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
-from quoth.corpus.documents import shallow
+from quoth.corpus.checks import shallow
 from quoth.errors import (
     CorpusNotFoundError,
     DuplicateDocumentError,
