@@ -26,6 +26,7 @@ from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import PUBLISHED_FINGERPRINTS, EncoderSource, ModelSource, locate
 from quoth.ner.config import TaggerConfig
 from quoth.npm.config import NPMConfig
+from quoth.records import Passage
 from quoth.text.tokenizer import FastTokenizer
 from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta, tiny_sentencepiece
 
@@ -271,6 +272,20 @@ def test_fingerprints_name_weights_and_settings(folder: Path, tmp_path: Path) ->
 def test_vectors_of_the_published_base_are_those_of_the_shipped_one(name: str) -> None:
     source = locate(name, TaggerConfig if name == "quoth-tagger" else NPMConfig)
     assert Transformer.load(source.encoder).fingerprint in PUBLISHED_FINGERPRINTS.values()
+
+
+def test_titles_are_read_unless_the_settings_say_otherwise(folder: Path) -> None:
+    base = locate(str(folder), NPMConfig).base
+    with_titles, without = (
+        TokenEncoder.load(ModelSource("n", NPMConfig(base="", titles=titles), None, base)) for titles in (True, False)
+    )
+    passages = [Passage(0, "d", title, "Paris is the capital.", 0, 21) for title in ("Germany", "")]
+    titled, plain = (each.vectors_TD for each in with_titles.encode(passages))
+    unread, same = (each.vectors_TD for each in without.encode(passages))
+    np.testing.assert_array_equal(unread, same)
+    np.testing.assert_allclose(unread, plain, atol=1e-5)
+    assert np.abs(titled - plain).max() > 1e-3
+    assert with_titles.fingerprint != without.fingerprint
 
 
 def test_token_encoder_conventions(folder: Path) -> None:

@@ -25,3 +25,4 @@ class TokenConfig(ModelConfig):
         Literal[1, 2], "Number of mask tokens that stand for a blank: 2 for phrases, 1 for single tokens."
     ] = 2
     max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256
+    titles: Annotated[bool, "Whether a passage's title is read before its text."] = True

@@ -46,6 +46,8 @@ class TokenEncoder:
         settings = f"{transformer.fingerprint} {BOUNDARIES_VERSION} {config.normalize} {longest}"
         if self.tokenizer.spells:
             settings += f" {SPELLING_VERSION}"
+        if not config.titles:
+            settings += " without titles"
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     @classmethod
@@ -56,8 +58,9 @@ class TokenEncoder:
         return cls(Transformer.load(source.encoder, device=device, dtype=dtype), source.config, source.name)
 
     def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
-        """The keys of each passage: `passages` of their texts and titles."""
-        return self.passages([passage.text for passage in passages], [passage.title for passage in passages])
+        """The keys of each passage: `passages` of their texts, and of their titles if the model reads these."""
+        titles = [passage.title if self.config.titles else "" for passage in passages]
+        return self.passages([passage.text for passage in passages], titles)
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
         """Encode passages as "Title. text", long ones in several windows."""
