@@ -27,12 +27,13 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, chain
+from itertools import count as numbering
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,7 @@ class WordGatherer:
     """Gathers the words of passages, in order: 8 bytes of memory per occurrence, about 40 at the end."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        self._numbers = defaultdict[str, int](numbering().__next__)
         self._words = array("I")
         self._counts = array("I")
         self._distinct = array("I")
@@ -117,8 +118,7 @@ class WordGatherer:
         if characters:
             counts = Counter(term for term in terms if not is_unspaced_character(term))
             counts.update(characters)
-        numbers = self._numbers
-        self._words.extend([numbers.setdefault(word, len(numbers)) for word in counts])
+        self._words.extend(map(self._numbers.__getitem__, counts))
         self._counts.extend(counts.values())
         self._distinct.append(len(counts))
         self._lengths.extend((len(terms), len(characters)))

@@ -40,13 +40,20 @@ _MARKS = (
     "\u17b4-\u17d3\u17dd"
 )
 # Marks are not words of their own: a cut before one would leave half a letter at a passage's end.
-_WORD = re.compile(rf"[{_IDEOGRAPHIC}]|(?:[{_UNSPACED}][{_MARKS}]*){{1,4}}|[^\s{_IDEOGRAPHIC}{_UNSPACED}]{{1,64}}")
+_WORD = re.compile(rf"[^\s{_IDEOGRAPHIC}{_UNSPACED}]{{1,64}}|[{_IDEOGRAPHIC}]|(?:[{_UNSPACED}][{_MARKS}]*){{1,4}}")
 _NEAR = 32
 """A cut inside a word may move back this many characters, to the beginning of the word."""
+_CLOSED = r"[\"'”’»)\]]*(?=\s+[^\sa-z])"  # not before a lower-case letter
+# Every alternative begins with a letter of its own: Python's `re` then skips to the next such letter, 8 times as fast.
 _SENTENCE_END = re.compile(
-    r"(?:(?<!\b[A-Z])\.|[!?…])[\"'”’»)\]]*(?=\s+[^\sa-z])"  # not after an initial, nor before a lower-case letter
-    r"|[。！？｡।॥][”’」』）]*"
-    r"|\n[^\S\n]*(?=\n)"
+    "|".join(
+        [
+            rf"\.(?<!\b[A-Z]\.){_CLOSED}",  # not after an initial
+            *(re.escape(mark) + _CLOSED for mark in "!?…"),
+            *(f"{mark}[”’」』）]*" for mark in "。！？｡।॥"),
+            r"\n[^\S\n]*(?=\n)",
+        ]
+    )
 )
 _EMPTY_LINE = re.compile(r"\n\s*\n")
 _HEADING, _SENTENCE, _LINE, _BLOCK = range(4)
@@ -114,7 +121,7 @@ def _tokens(name: str) -> Callable[[str], Sequence[int]]:
 
 
 def _word_starts(text: str) -> Sequence[int]:
-    return array("q", (match.start() for match in _WORD.finditer(text)))  # a fifth of the memory of a list
+    return array("q", map(re.Match.start, _WORD.finditer(text)))  # a fifth of the memory of a list
 
 
 def _split(

@@ -63,9 +63,7 @@ def analyse(text: str) -> list[str]:
 
     Takes any string; words longer than `MAX_TERM_LENGTH` characters are cut.
     """
-    if text.isascii():
-        return [_stem(word) for word in _ASCII_WORD.findall(text.lower())]
-    return [term for piece in _pieces(text) for term in _terms(piece)]
+    return analyse_with_characters(text)[0]
 
 
 def analyse_with_characters(text: str) -> tuple[list[str], list[str]]:
@@ -74,11 +72,17 @@ def analyse_with_characters(text: str) -> tuple[list[str], list[str]]:
     With pairs alone, a one-character query (京 in 北京) would find nothing. So an index keeps these characters in a
     field of their own, and searches it if `is_unspaced_character(term)`.
     """
-    if text.isascii():
-        return analyse(text), []
-    pieces = list(_pieces(text))
-    terms = [term for piece in pieces for term in _terms(piece)]
-    return terms, [character for piece in pieces for character in _characters(piece)]
+    folded = text.lower() if text.isascii() else normalise(text)
+    if folded.isascii():  # also many a text with accents
+        return list(map(_stem, _ASCII_WORD.findall(folded))), []
+    terms, characters = list[str](), list[str]()
+    for piece in _patterns()[0].findall(folded):
+        if piece.isascii():
+            terms.append(_stem(piece))
+        else:
+            terms += _terms(piece)
+            characters += _characters(piece)
+    return terms, characters
 
 
 def is_unspaced_character(term: str) -> bool:
@@ -92,13 +96,7 @@ def normalise(text: str) -> str:
     return _latin_and_greek_marks().sub("", folded)
 
 
-def _pieces(text: str) -> Iterator[str]:
-    return (match.group() for match in _patterns()[0].finditer(normalise(text)))
-
-
 def _terms(piece: str) -> list[str]:
-    if piece.isascii():
-        return [_stem(piece)]
     characters = _characters(piece)
     if not characters:
         return [piece[:MAX_TERM_LENGTH]]
