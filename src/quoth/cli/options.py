@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 from quoth.cli.output import note
-from quoth.errors import CorpusNotFoundError, InputError
+from quoth.errors import InputError
 from quoth.fields import checked as field_checked
 
 
@@ -58,7 +58,7 @@ def _check_device(name: str, device: str) -> None:
         raise InputError(f"{name} is {device!r}; it must be cpu, cuda, cuda:1 or mps")
 
 
-def _read_at(place: str) -> Path:
+def read_at(place: str) -> Path:
     """The folder of a corpus; for a URL that of a copy, with all that is there. Raises InputError, and
     CorpusNotFoundError if nothing is there."""
     if "://" not in place:
@@ -66,9 +66,7 @@ def _read_at(place: str) -> Path:
     from quoth.cli.output import counting
     from quoth.scale.remote import KEYS, TEXT, RemoteFolder
 
-    remote = RemoteFolder(place)
-    if not remote.exists():
-        raise CorpusNotFoundError(f"{place}: no corpus there; `quoth index DOCS -o {place} --ray` makes one")
+    (remote := RemoteFolder(place)).check()
     with counting("copying", "files") as progress:
         remote.fetch(*TEXT, KEYS, progress=progress)
     return remote.path
@@ -101,7 +99,7 @@ CorpusDir = Annotated[
     Path,
     typer.Argument(
         metavar="DIR",
-        parser=_read_at,
+        parser=read_at,
         help="A corpus folder made by quoth index; or its URL (s3://, gs://, …), whose files are copied first.",
     ),
 ]
@@ -169,7 +167,7 @@ NumberFormat = Annotated[
 ]
 MoreCorpora = Annotated[
     list[Path] | None,
-    typer.Option("--corpus", metavar="DIR", parser=_read_at, help="Search this corpus as well. May be repeated."),
+    typer.Option("--corpus", metavar="DIR", parser=read_at, help="Search this corpus as well. May be repeated."),
 ]
 Where = Annotated[
     str | None,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from quoth.cli.models import load, load_predictor, load_reader, load_searcher, open_corpora, ray_model, system
-from quoth.cli.options import FILES, Model, Ray, Setup, pairs, repeated
+from quoth.cli.options import FILES, Model, Ray, Setup, pairs, read_at, repeated
 from quoth.cli.output import counting, note, plural, results
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError, nearest
@@ -40,9 +40,7 @@ ANYWHERE = ("0.0.0.0", "::", "")
 
 Directories = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="DIR", help="Corpora made by quoth index; with --ray one, which may be a URL (s3://, gs://, …)."
-    ),
+    typer.Argument(metavar="DIR", help="Corpora made by quoth index, or their URLs (s3://, gs://, …); with --ray one."),
 ]
 Demo = Annotated[bool, typer.Option("--demo", help="Serve the bundled atlas, in its 2016 and its 2026 edition.")]
 Host = Annotated[str, typer.Option("--host", help="0.0.0.0 lets other machines ask.")]
@@ -222,7 +220,7 @@ def _corpora(directories: Sequence[str], demo: bool) -> Iterator[list[Path]]:
             corpus.replace(atlas("2026"))
             yield [corpus.path]
     elif directories:
-        yield [Path(each) for each in directories]
+        yield [read_at(each) for each in directories]
     else:
         raise InputError("no corpus to serve; name the folders of one or more, or --demo for the bundled atlas")
 
@@ -334,7 +332,10 @@ def _on_ray(
 @app.command(rich_help_panel="Ask a corpus")
 @takes_setup
 def mcp(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR…", help="Corpus folders made by quoth index.")],
+    directories: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR…", parser=read_at, help="Corpus folders made by quoth index, or their URLs."),
+    ],
     http: Annotated[
         bool,
         typer.Option("--http", help="Serve over streamable HTTP on this machine instead of standard input and output."),

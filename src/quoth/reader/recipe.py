@@ -40,7 +40,7 @@ _NEGATIVES_FILE = "negatives.json"
 def prepare(run: Run, config: ReaderTrainConfig) -> Job:
     """Read the examples, find negatives for them unless an earlier call has done it, and load the reader."""
     source = run.model if isinstance(run.model, ModelSource) else locate(run.model, ReaderConfig, run.base)
-    if run.base and source.base != run.base:
+    if run.base and Path(source.base) != Path(run.base):
         raise InputError(
             f"base {run.base!r} is not read: {run.model} has a base of its own; start a new reader from "
             "quoth-reader-base"

@@ -37,7 +37,7 @@ CALLS_WAITING = 256
 """More requests at once are answered with 503: those that wait are in memory."""
 HEALTH = {"health_check_period_s": 5, "health_check_timeout_s": 5}
 """A process that does not answer three such checks is replaced."""
-READY_SECONDS = 2.0
+READY_SECONDS = 5.0
 DRAIN_SECONDS = 60.0
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from quoth.corpus.manifest import BESIDE
-from quoth.errors import InputError, LockedError
+from quoth.errors import CorpusNotFoundError, InputError, LockedError
 from quoth.index.key_store import is_key_file
 from quoth.storage import CHECKSUMS
 
@@ -108,6 +108,12 @@ class RemoteFolder:
         if self.is_remote:
             return any(name.startswith("manifest-") for name in self._sizes())
         return self.path.exists()
+
+    def check(self) -> None:
+        """Raises CorpusNotFoundError if no corpus is at the URL."""
+        if self.is_remote and not self.exists():
+            where = self.address
+            raise CorpusNotFoundError(f"{where}: no corpus there; `quoth index DOCS -o {where} --ray` makes one")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
