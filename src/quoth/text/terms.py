@@ -92,8 +92,10 @@ def is_unspaced_character(term: str) -> bool:
 
 def normalise(text: str) -> str:
     """NFKC, case folded, without invisible characters and without the diacritics of Latin and Greek letters."""
-    folded = unicodedata.normalize("NFKC", text).translate(_fold_table()).casefold()
-    return _latin_and_greek_marks().sub("", folded)
+    table = _fold_table()
+    # `translate` looks up every character: only the runs of those that it changes are given to it.
+    plain = _folded().sub(lambda run: run[0].translate(table), unicodedata.normalize("NFKC", text))
+    return _latin_and_greek_marks().sub("", plain.casefold())
 
 
 def _terms(piece: str) -> list[str]:
@@ -150,6 +152,11 @@ def _fold_table() -> dict[int, str | None]:
         bare = "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
         table[ord(letter)] = "".join(_UNDECOMPOSED_LETTERS.get(c, c) for c in bare.casefold())
     return table | dict.fromkeys(_in(_INVISIBLE_BLOCKS))
+
+
+@cache
+def _folded() -> re.Pattern[str]:
+    return re.compile(f"[{_class(_fold_table())}]+")
 
 
 def _in(blocks: Iterable[tuple[int, int]]) -> Iterator[int]:
