@@ -12,6 +12,8 @@ SIZES = (10**9, 10**11)
 HOT_PER_MACHINE, DISK_PER_MACHINE = 200 * 10**9, 8 * 10**12
 CORES, BANDWIDTH, READS_PER_SECOND = 64, 200 * 10**9, 10**6
 CELL_SHARE = 1 / 16
+DOLLARS_PER_HOUR = 4.0
+"""The rent of such a machine: assumed."""
 SEGMENT_PASSAGES = 100_000
 
 Facts = dict[str, Any]
@@ -55,6 +57,16 @@ class Extrapolation:
     @property
     def machines(self) -> int:
         return max(self.by_memory, self.by_disk)
+
+    @property
+    def embedding_rent(self) -> float:
+        """Dollars for embedding everything once."""
+        return self.machines * self.embed / 3600 * DOLLARS_PER_HOUR
+
+    @property
+    def monthly_rent(self) -> float:
+        """Dollars for 730 hours of these machines."""
+        return self.machines * 730 * DOLLARS_PER_HOUR
 
 
 def extrapolate(facts: Facts, tokens: int) -> Extrapolation:

@@ -68,6 +68,7 @@ N is the number of tokens in the largest measured corpus, n that of the extrapol
   another reads / (machines × 1,000,000 per second).
 - Embedding: n / {rate:,.0f} tokens per second, measured on one core, / (machines × {cores}) on all cores. Without
   codes.
+- Rent: machines × hours × {price:g} $, an assumption; put your own price in. Without storage and traffic.
 """
 
 
@@ -177,6 +178,8 @@ def _scale(corpora: Sequence[Facts], million: Facts | None) -> str:
         "— extra time if read from disk instead of the page cache": [duration(each.reading) for each in columns],
         "embedding, one core": [duration(each.embed_one_core) for each in columns],
         "— all cores of these machines": [duration(each.embed) for each in columns],
+        "rent, embedding once": [f"${each.embedding_rent:,.0f}" for each in columns],
+        "— these machines for a month (730 h)": [f"${each.monthly_rent:,.0f}" for each in columns],
     }
     table = "".join(f"| {what} | {' | '.join(cells)} |\n" for what, cells in rows.items())
     code = million["code_bytes"] / million["tokens"] if million else 0
@@ -204,4 +207,5 @@ def _formulas(facts: Facts) -> str:
         proposed=facts["proposed_of_many"],
         segment=short(extrapolate.SEGMENT_PASSAGES * tokens / facts["passages"]),
         rate=embedding_rate(facts),
+        price=extrapolate.DOLLARS_PER_HOUR,
     )

@@ -85,6 +85,8 @@ def test_an_extrapolation_worked_out_by_hand() -> None:
     assert found.reads == 2 * 20_000
     assert found.embed_one_core == pytest.approx(10**11 / 2000)
     assert found.embed == pytest.approx(10**11 / 2000 / 64 / 20)
+    assert found.embedding_rent == pytest.approx(4 * 10**11 / 2000 / 64 / 3600)
+    assert found.monthly_rent == 20 * 730 * 4
 
 
 def test_lines_set_ours_beside_the_peer() -> None:
@@ -117,6 +119,7 @@ def test_the_page_extrapolates_from_the_largest_corpus_and_says_so() -> None:
     assert "Extrapolated, not measured**, from the largest corpus above: 10,000,000 tokens, sq8" in made
     assert "| disk | 440 GB | 44 TB |" in made
     assert "| machines: by memory, by disk | 1, 1 | 20, 6 |" in made
+    assert "| — these machines for a month (730 h) | $2,920 | $58,400 |" in made
     assert "{" not in made
 
 
