@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 
 from quoth.cli.output import markdown
 from quoth_eval.charts import drawable
@@ -95,6 +96,15 @@ def as_pictures(sections: Sequence[Section]) -> dict[str, str]:
     reader's choice of light or dark by itself."""
     style = "<style>svg{color:#1c1c1c}@media(prefers-color-scheme:dark){svg{color:#e8e8e8}}</style>"
     return {name: picture.draw().replace(">", f">{style}", 1) for name, picture in _named_pictures(sections)}
+
+
+def write_pictures(sections: Sequence[Section], folder: Path) -> int:
+    """Write `as_pictures` into a folder, which is made; returns their number."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = as_pictures(sections)
+    for name, svg in drawn.items():
+        (folder / name).write_text(svg, encoding="utf-8")
+    return len(drawn)
 
 
 def _named_pictures(sections: Sequence[Section]) -> Iterator[tuple[str, Picture]]:

@@ -65,7 +65,7 @@ def report(
         --sweep passages=1,3,10,30 --run runs
       quoth report runs -o report.html
     """
-    from quoth_eval.pages import as_markdown, as_pictures
+    from quoth_eval.pages import as_markdown, write_pictures
     from quoth_eval.summary import summary
 
     if output is None and pictures is None and not markdown:
@@ -82,11 +82,7 @@ def report(
     if pictures is not None:
         if not drawable():
             raise InputError(f"--pictures {pictures}: {NEEDS_MATPLOTLIB}")
-        drawn = as_pictures(sections)
-        pictures.mkdir(parents=True, exist_ok=True)
-        for name, svg in drawn.items():
-            (pictures / name).write_text(svg, encoding="utf-8")
-        note(f"wrote {len(drawn)} pictures to {pictures}")
+        note(f"wrote {write_pictures(sections, pictures)} pictures to {pictures}")
     if markdown:
         folder = "" if pictures is None else pictures.as_posix()
         results().print(as_markdown(title, sections, folder), soft_wrap=True, end="")

@@ -28,7 +28,7 @@ from quoth.text.passages import MEASURED
 from quoth_eval.charts import drawable
 from quoth_eval.harness import read_run
 from quoth_eval.pages import Part as PagePart
-from quoth_eval.pages import Section, as_markdown, as_pictures
+from quoth_eval.pages import Section, as_markdown, write_pictures
 from quoth_eval.papers import CORPORA, Item, Part, items, present
 from quoth_eval.report import Table
 from quoth_eval.summary import beside, published_for
@@ -113,11 +113,11 @@ def _from_logs(item: Item, call: Call) -> Path:
     if not call.models:
         raise InputError(f"{item.id} shows the log of a training run; name its folder with --model")
     sections = [_about(item, call), *(log_section(Path(each), item.log) for each in call.models)]
-    page = call.output / f"{item.id}.md"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    for name, picture in as_pictures(sections).items() if drawable() else ():
-        (call.output / name).write_text(picture, encoding="utf-8")
-    folder = "." if drawable() else ""
+    page, folder = call.output / f"{item.id}.md", ""
+    call.output.mkdir(parents=True, exist_ok=True)
+    if drawable():
+        write_pictures(sections, call.output)
+        folder = "."
     page.write_text(as_markdown(f"{item.paper}, {item.name}", sections, folder), encoding="utf-8")
     return page
 

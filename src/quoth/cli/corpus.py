@@ -38,6 +38,24 @@ app = typer.Typer()
 LOOKED_THROUGH = 1 << 28, 200_000
 """Bytes, and number, of documents that are looked through for duplicates: some 20 seconds each."""
 PANEL = "Make and change a corpus"
+SplitterName = Annotated[
+    str,
+    typer.Option(
+        "--splitter",
+        help="How documents become passages: blocks:120 (up to 120 words, cut at the end of a paragraph, of a line "
+        "of a list, a record or a table, or of a sentence), words:120 (at sentence ends alone), fixed:100 (exactly "
+        "100 words), tokens:256:TOKENIZER.",
+    ),
+]
+Block = Annotated[
+    int | None,
+    typer.Option(
+        "--block",
+        metavar="N",
+        min=1,
+        help="With --ray: million characters of text in a segment, of which each shard needs one. Default: 64.",
+    ),
+]
 
 
 @app.command(rich_help_panel=PANEL)
@@ -46,15 +64,7 @@ def index(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="DIR", help="Folder for the new corpus; with --ray also a URL.")
     ],
-    splitter: Annotated[
-        str,
-        typer.Option(
-            "--splitter",
-            help="How documents become passages: blocks:120 (up to 120 words, cut at the end of a paragraph, of a line "
-            "of a list, a record or a table, or of a sentence), words:120 (at sentence ends alone), fixed:100 (exactly "
-            "100 words), tokens:256:TOKENIZER.",
-        ),
-    ] = "blocks:120",
+    splitter: SplitterName = "blocks:120",
     skip_bad: SkipBad = False,
     format: FormatName = None,
     vectors: Annotated[
@@ -65,15 +75,7 @@ def index(
         ),
     ] = False,
     ray: Ray = False,
-    block: Annotated[
-        int | None,
-        typer.Option(
-            "--block",
-            metavar="N",
-            min=1,
-            help="With --ray: million characters of text in a segment, of which each shard needs one. Default: 64.",
-        ),
-    ] = None,
+    block: Block = None,
 ) -> None:
     """Make a corpus from documents, in seconds and without a model.
 

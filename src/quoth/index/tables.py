@@ -236,10 +236,10 @@ class KeyTables:
         whole = {each.name: is_sound(self._store.whole(each.name)) for each in self._segments}
         return [each.name for each in self._segments if not whole[each.name] or self._lacks_codes(each, target)]
 
-    def complete(self) -> list[Path]:
+    def complete(self) -> Iterator[Path]:
         """The folders here of these segments' own tables and codes, as far as they are sound."""
         made = (of(each.name) for each in self._segments for of in (self._store.whole, self._store.codes))
-        return [folder for folder in made if is_sound(folder)]
+        return filter(is_sound, made)
 
     def left(self, precision: str) -> int:
         """The number of passages still to be encoded."""

@@ -145,8 +145,9 @@ def embed(
 
     connect()
     place = place or RemoteFolder(str(corpus.path))
+    tables = KeyTables(corpus, model.load())
     task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=RETRIES)(_embed)
-    tables, running = KeyTables(corpus, model.load()), list[Any]()
+    running: list[Any] = []
     with place.writing(), tables.building(precision, recall) as target, _cancelling(lambda: running):
         place.send(SETTINGS_FILES)
         total = tables.left(precision)

@@ -6,7 +6,6 @@ application it is given.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -125,9 +124,7 @@ class Front:
 
     async def drain(self) -> None:
         """Accept no more requests; returns when those that were accepted are answered."""
-        service = self._application.state.service
-        service.draining = True
-        await asyncio.to_thread(service.close)
+        await self._application.state.service.drain()
 
     @property
     def folders(self) -> dict[str, str]:

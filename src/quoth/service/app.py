@@ -111,6 +111,11 @@ class Service:
         if self.originals:
             self.originals.close()
 
+    async def drain(self) -> None:
+        """Accepts nothing more; returns as `close` does."""
+        self.draining = True
+        await aside(self.close)
+
     def count(self) -> None:
         """Bring the gauges up to date."""
         self.counts.waiting.set(self.queue.waiting + self.reads.waiting)
@@ -164,9 +169,8 @@ def create_app(
         try:
             yield
         finally:
-            service.draining = True
             watching.cancel()
-            await aside(service.close)
+            await service.drain()
 
     api = FastAPI(
         title="Quoth",

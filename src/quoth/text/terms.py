@@ -79,9 +79,11 @@ def analyse_with_characters(text: str) -> tuple[list[str], list[str]]:
     for piece in _patterns()[0].findall(folded):
         if piece.isascii():
             terms.append(_stem(piece))
+        elif run := _characters(piece):
+            terms += [left + right for left, right in pairwise(run)] or run
+            characters += run
         else:
-            terms += _terms(piece)
-            characters += _characters(piece)
+            terms.append(piece[:MAX_TERM_LENGTH])
     return terms, characters
 
 
@@ -96,13 +98,6 @@ def normalise(text: str) -> str:
     # `translate` looks up every character: only the runs of those that it changes are given to it.
     plain = _folded().sub(lambda run: run[0].translate(table), unicodedata.normalize("NFKC", text))
     return _latin_and_greek_marks().sub("", plain.casefold())
-
-
-def _terms(piece: str) -> list[str]:
-    characters = _characters(piece)
-    if not characters:
-        return [piece[:MAX_TERM_LENGTH]]
-    return [left + right for left, right in pairwise(characters)] or characters
 
 
 def _characters(piece: str) -> list[str]:
