@@ -33,7 +33,7 @@ from quoth.training.recipes import RECIPES, run_recipe
 from quoth.training.run import without
 from quoth.training.settings import with_overrides
 from quoth.training.trainer import Progress, Step, Trainer
-from tiny import tiny_npm, tiny_roberta
+from tiny import tiny_bert, tiny_npm, tiny_roberta
 
 
 @pytest.fixture(scope="module")
@@ -377,4 +377,13 @@ def test_what_a_recipe_cannot_do_is_said(
     for name in ("reader", "tagger"):
         with pytest.raises(InputError, match=f"the recipe {name} runs in a single process; start it without torchrun"):
             run_recipe(name, [docs], tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(("name", "bare"), [("npm-mini-cpu", "quoth-mini-base"), ("tagger", "quoth-mini-base")])
+def test_a_base_is_refused_that_would_not_be_read(name: str, bare: str, tmp_path: Path) -> None:
+    own = tiny_bert(tmp_path / "own")
+    (tmp_path / "text").write_text("Ada B-PER\nwrote O\n\n", encoding="utf-8")
+    with pytest.raises(InputError, match=rf"base '.*' is not read: .*own has a base of its own; .* from {bare}"):
+        run_recipe(name, [str(tmp_path / "text")], tmp_path / "m", {}, model=str(own), base=str(tmp_path / "other"))
     assert not (tmp_path / "m").exists()

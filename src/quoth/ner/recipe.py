@@ -21,7 +21,7 @@ from quoth.arrays import Ints
 from quoth.encoders.config import TokenConfig
 from quoth.encoders.transformer import attend_in_fp32, load_base, pad
 from quoth.errors import InputError
-from quoth.hub import SETTINGS_FILE, locate
+from quoth.hub import SETTINGS_FILE
 from quoth.ner.config import TaggerConfig, TaggingConfig
 from quoth.ner.data import joined, read_conll
 from quoth.ner.tagger import TagNetwork
@@ -43,7 +43,7 @@ def prepare(run: Run, config: TaggingConfig) -> Job:
     labels = bio_labels(sorted({span.label for document in documents for text in document for span in text.spans}))
     if len(labels) == 1:
         raise InputError(f"no entity in {', '.join(run.inputs)}; give CoNLL files with labels such as B-PER")
-    source = locate(str(run.model), TokenConfig, run.base)
+    source = run.source(TokenConfig)
     if source.adapter is not None:
         raise InputError(f"model {run.model!r} has an adapter, but a tagger starts without one; name quoth-mini-base")
     encoder, hf = load_base(source.encoder)

@@ -22,7 +22,6 @@ from quoth.corpus.documents import read_documents
 from quoth.datasets.blanks import KINDS, draw_blanks
 from quoth.datasets.judging import normalise
 from quoth.encoders.transformer import load_base, load_masked_lm
-from quoth.hub import locate
 from quoth.npm.batches import TokenizedDocuments, chain_of_neighbours, tokenize_documents
 from quoth.npm.config import NPMConfig, TrainConfig
 from quoth.npm.model import NPM
@@ -39,7 +38,7 @@ BLANKS_AT_A_TIME = 32
 
 def prepare(run: Run, config: TrainConfig) -> Job:
     """Tokenize the documents, unless an earlier call has done it, and load the encoder."""
-    source = locate(str(run.model), NPMConfig, run.base)
+    source = run.source(NPMConfig)
     if source.adapter is not None and not config.warm_start:
         config = replace(config, warm_start=str(source.adapter))
     npm = replace(source.config, num_masks=config.num_masks, base=source.config.base or source.base)

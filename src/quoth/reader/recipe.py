@@ -22,7 +22,7 @@ from quoth.datasets.judging import has_answer
 from quoth.datasets.questions import QAExample
 from quoth.encoders.transformer import attend_in_fp32, can_load
 from quoth.errors import InputError
-from quoth.hub import MINILM, ModelSource, locate
+from quoth.hub import MINILM, ModelSource
 from quoth.reader.config import ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, read_examples
 from quoth.reader.network import SpanReaderModel
@@ -39,12 +39,7 @@ _NEGATIVES_FILE = "negatives.json"
 
 def prepare(run: Run, config: ReaderTrainConfig) -> Job:
     """Read the examples, find negatives for them unless an earlier call has done it, and load the reader."""
-    source = run.model if isinstance(run.model, ModelSource) else locate(run.model, ReaderConfig, run.base)
-    if run.base and Path(source.base) != Path(run.base):
-        raise InputError(
-            f"base {run.base!r} is not read: {run.model} has a base of its own; start a new reader from "
-            "quoth-reader-base"
-        )
+    source = run.source(ReaderConfig)
     if source.folder is None:
         source = replace(source, config=replace(source.config, head=config.head, span_width=config.span_width))
     run.claim()

@@ -46,7 +46,7 @@ EXAMPLES_AT_A_TIME = 8
 
 def prepare(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Job:
     """The task of one of the three stages, by its settings."""
-    source = locate(str(run.model), REALMConfig, run.base)
+    source = run.source(REALMConfig)
     run.claim()
     match config:
         case ICTConfig():

@@ -13,16 +13,19 @@ from typing import Any, TypeVar
 
 import torch
 
+from quoth.config import ModelConfig
 from quoth.corpus.documents import OnBad, read_documents, read_listing
-from quoth.errors import UserError
-from quoth.hub import ModelSource
+from quoth.errors import InputError, UserError
+from quoth.hub import ModelSource, locate
 from quoth.records import Document
+from quoth.registry import system_of
 from quoth.storage import WriterLock, no_empty_folder, refuse_links_below, remove
 from quoth.training.distributed import World
 from quoth.training.settings import LoopConfig
 from quoth.training.trainer import Evaluation, Task, checkpoints
 
 Made = TypeVar("Made")
+Settings = TypeVar("Settings", bound=ModelConfig)
 Preparing = Callable[[str, int, int | None], None]
 """Called before the first step with what is being done, how much of it is done, and the total, if known."""
 
@@ -44,6 +47,19 @@ class Run:
     corpus: str | Path | None = None
     preparing: Preparing | None = None
     on_bad: OnBad | None = None
+
+    def source(self, kind: type[Settings]) -> ModelSource[Settings]:
+        """Where the files of the model are that the run starts from, and its settings of this `kind`.
+
+        Raises InputError if a base was given that this model does not have, and as `locate`.
+        """
+        found = self.model if isinstance(self.model, ModelSource) else locate(self.model, kind, self.base)
+        if self.base and Path(found.base) != Path(self.base):
+            raise InputError(
+                f"base {self.base!r} is not read: {self.model} has a base of its own; start a new model from "
+                f"{system_of(kind).bare}"
+            )
+        return found
 
     def claim(self) -> None:
         """Make the output folder and hold its lock to the end of the run; if it is refused before its first checkpoint,
