@@ -22,8 +22,8 @@ from torch import Tensor
 from benchmarks.measure import cpu_seconds, machine
 from quoth import NPM, Corpus, Reader
 from quoth.encoders.transformer import pair_batch, run_batched
-from quoth.reader.network import Reading, SpanReader, query_ids
-from quoth.reader.weights import open_reader
+from quoth.reader.runtime import GraphModel, open_reader
+from quoth.reader.spans import Reading, SpanReader, query_ids
 from quoth.text.tokenizer import MASK
 
 
@@ -73,8 +73,8 @@ def compare(corpus: Corpus, texts: list[str], given: argparse.Namespace) -> None
             sums[name] += cpu_seconds(lambda call=call, text=text, firsts=firsts: firsts.append(call(text)))
         same += firsts[0] == firsts[1]
     read = dict(zip(names, ("", *(f"{each.count / len(texts):.1f}" for each in (enough, every))), strict=True))
-    precision = str(next(own.model.parameters()).dtype).removeprefix("torch.")
-    print(f"{len(texts)} texts, {given.corpus.name}, {precision}, {machine()}; first answers the same: {same}")
+    runtime = "ONNX Runtime" if isinstance(own.model, GraphModel) else "PyTorch"
+    print(f"{len(texts)} texts, {given.corpus.name}, {runtime}, {machine()}; first answers the same: {same}")
     print("| | CPU ms per text | of the forward | passages |\n|---|---:|---:|---:|")
     for name, seconds in sums.items():
         share = seconds / sums[names[0]]

@@ -20,7 +20,8 @@ from quoth.answers.candidates import SPARE_PIECES
 from quoth.answers.options import ResolvedOptions
 from quoth.answers.phrases import predict_phrases
 from quoth.arrays import save_array
-from quoth.encoders.transformer import batches_by_length, pad
+from quoth.encoders.batches import batches_by_length
+from quoth.encoders.transformer import pad
 from quoth.index.codes import DEPTH, Codes, build_codes
 from quoth.index.key_table import KeyHits, KeyTable, save_columns
 from quoth.index.search import search_exactly, search_tables

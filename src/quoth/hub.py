@@ -42,6 +42,8 @@ PUBLISHED_FINGERPRINTS = {
 either finds as much in the other's vectors (docs/log.md, "The base in 8 bits"), so corpora keep them."""
 SETTINGS_FILE = "quoth.json"
 HEADS_FILE = "heads.safetensors"
+READER_FILE = "reader.safetensors"
+GRAPH_FILE = "reader.onnx"
 
 C = TypeVar("C", bound=ModelConfig)
 C_co = TypeVar("C_co", bound=ModelConfig, covariant=True)

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from quoth.arrays import Doubles
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.transformer import batches_by_length, is_decoder, kinds_of, pad
+from quoth.encoders.batches import batches_by_length
+from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, is_decoder, kinds_of, pad
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.npm.twin import LOGITS_PER_BATCH, load_lm, longest
 from quoth.records import Prediction
@@ -96,7 +97,9 @@ class LanguageModel:
         sentinel, most = bool(options.get("sentinel")), int(options.get("max_new_tokens", MAX_NEW_TOKENS))
         inputs = [self._prompt(text, sentinel, most) for text in texts]
         result = [Prediction("", 0.0, 0.0, ())] * len(texts)
-        for members in batches_by_length([len(source) + len(prompt) for source, prompt in inputs]):
+        for members in batches_by_length(
+            [len(source) + len(prompt) for source, prompt in inputs], PADDED_TOKENS_PER_BATCH
+        ):
             for member, found in zip(members, self._generate([inputs[m] for m in members], most), strict=True):
                 result[member] = found
         return result

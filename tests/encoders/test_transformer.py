@@ -10,13 +10,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from quoth.encoders import transformer
+from quoth.encoders.batches import batches_by_length
 from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.encoders.tokens import TokenEncoder
 from quoth.encoders.transformer import (
     Transformer,
     apply_adapter,
     attend_in_fp32,
-    batches_by_length,
     dtype_named,
     fingerprint_of,
     load_base,

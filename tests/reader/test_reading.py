@@ -15,12 +15,12 @@ from safetensors.torch import load_file
 from test_span_reader import SMALL
 
 from quoth.errors import InputError
-from quoth.hub import ModelSource
-from quoth.reader.config import ReaderConfig, ReaderTrainConfig
+from quoth.hub import READER_FILE, ModelSource
+from quoth.reader.config import NEVER, ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText, read_examples
-from quoth.reader.network import NEVER, Reading
+from quoth.reader.spans import Reading
 from quoth.reader.training import Inputs, ReadingTask, reading_loss, right_spans
-from quoth.reader.weights import WEIGHTS_FILE, load_reader
+from quoth.reader.weights import load_reader
 from quoth.training.recipes import run_recipe
 from quoth.training.trainer import Progress, Step
 from tiny import tiny_bert
@@ -208,7 +208,7 @@ def test_it_learns_and_a_run_in_slices_ends_at_the_same_weights(questions: Path,
     while not run(questions, start, tmp_path / "sliced", seconds=0.1, unanswerable=0, epochs=20)[0]:
         slices += 1
     assert slices > 1
-    whole, sliced = (load_file(tmp_path / name / WEIGHTS_FILE) for name in ("whole", "sliced"))
+    whole, sliced = (load_file(tmp_path / name / READER_FILE) for name in ("whole", "sliced"))
     assert whole.keys() == sliced.keys()
     for name, weight in whole.items():
         assert torch.equal(weight, sliced[name]), name
@@ -219,7 +219,7 @@ def test_a_run_with_dropout_can_be_repeated(questions: Path, start: Path, tmp_pa
     for name, dropout in (("one", 0.2), ("two", 0.2), ("none", 0.0)):
         torch.manual_seed(len(found))
         run(questions, start, tmp_path / name, epochs=1, dropout=dropout)
-        found.append(load_file(tmp_path / name / WEIGHTS_FILE))
+        found.append(load_file(tmp_path / name / READER_FILE))
     assert found[0].keys() == found[2].keys()
     assert all(torch.equal(weight, found[1][name]) for name, weight in found[0].items())
     assert not all(torch.equal(weight, found[2][name]) for name, weight in found[0].items())

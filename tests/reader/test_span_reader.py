@@ -17,9 +17,11 @@ from quoth.answers.evidence import Source, Spans, predict_spans
 from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import ModelSource, locate
-from quoth.reader.config import ReaderConfig
-from quoth.reader.network import NEVER, EndsHead, SpanReader, SpanReaderModel, merged, query_ids, windows
-from quoth.reader.weights import load_reader, open_reader, save_reader
+from quoth.reader.config import NEVER, ReaderConfig
+from quoth.reader.network import EndsHead, SpanReaderModel
+from quoth.reader.runtime import open_reader
+from quoth.reader.spans import SpanReader, merged, query_ids, windows
+from quoth.reader.weights import load_reader, save_reader
 from quoth.records import Passage, Prediction
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
 from quoth.text.tokenizer import PairTokenizer, Tokens

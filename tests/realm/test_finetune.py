@@ -18,7 +18,7 @@ from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.index.key_store import KeyStore, carry
 from quoth.index.tables import KeyTables
-from quoth.reader.network import legal_spans
+from quoth.reader.spans import legal_spans
 from quoth.realm.config import FineTuneConfig, REALMConfig
 from quoth.realm.finetune import FineTuneTask, right_spans
 from quoth.realm.network import readings

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from quoth.encoders.transformer import Transformer, pair_batch
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, locate
-from quoth.reader.network import Reading, SpanHead, legal_spans
+from quoth.reader.network import SpanHead
+from quoth.reader.spans import Reading, legal_spans
 from quoth.realm.config import REALMConfig
 from quoth.realm.network import MLMHead, ReaderModel, readings
 from quoth.realm.own_reader import OwnReader

@@ -24,6 +24,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth.arrays import Floats
+from quoth.encoders.batches import BATCH_TOKENS, PairArrays, batches_by_length, padded, pair_arrays
 from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder, MPNetEncoder
 from quoth.encoders.rounding import SCALE, RoundedLinear, round_linears, whole
 from quoth.errors import InputError, ModelNotFoundError
@@ -31,8 +32,7 @@ from quoth.hub import PUBLISHED_FINGERPRINTS, EncoderSource
 from quoth.storage import read_json, sha256_file
 from quoth.text.tokenizer import FastTokenizer, Pair, PairTokenizer
 
-PADDED_TOKENS_PER_BATCH = 8192 if torch.accelerator.is_available() else 2048
-"""Larger ones leave a processor's caches: in 8-bit integers a token of 7,600 takes 1.7 times as long as of 1,500."""
+PADDED_TOKENS_PER_BATCH = 8192 if torch.accelerator.is_available() else BATCH_TOKENS
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer", "luke")
 _SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "modules_to_save", "fan_in_fan_out")
@@ -88,27 +88,10 @@ class Transformer:
         return states_BTD
 
 
-def batches_by_length(lengths: Sequence[int], limit: int = PADDED_TOKENS_PER_BATCH) -> Iterator[list[int]]:
-    """Group inputs of similar length, longest first, so that a padded batch has at most `limit` tokens."""
-    batch: list[int] = []
-    for member in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > limit:
-            yield batch
-            batch = []
-        batch.append(member)
-    if batch:
-        yield batch
-
-
 def pad(inputs: Sequence[NDArray[np.int64]], pad_id: int) -> tuple[Tensor, Tensor]:
     """Input ids and attention mask: [B, T] each."""
-    width = max(len(ids) for ids in inputs)
-    ids_BT = torch.full((len(inputs), width), pad_id, dtype=torch.long)
-    mask_BT = torch.zeros((len(inputs), width), dtype=torch.long)
-    for row, ids in enumerate(inputs):
-        ids_BT[row, : len(ids)] = torch.from_numpy(ids)
-        mask_BT[row, : len(ids)] = 1
-    return ids_BT, mask_BT
+    ids_BT, mask_BT = padded(inputs, pad_id)
+    return torch.from_numpy(ids_BT), torch.from_numpy(mask_BT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +102,13 @@ class PairBatch:
     mask_BT: Tensor
     types_BT: Tensor | None
 
+    @classmethod
+    def of(cls, arrays: PairArrays, device: torch.device) -> PairBatch:
+        """Arrays as tensors on a device."""
+        ids_BT, mask_BT = (torch.from_numpy(each).to(device) for each in (arrays.ids_BT, arrays.mask_BT))
+        types_BT = None if arrays.types_BT is None else torch.from_numpy(arrays.types_BT).to(device)
+        return cls(ids_BT, mask_BT, types_BT)
+
     def arguments(self) -> dict[str, Tensor]:
         """As an encoder's `forward` names them."""
         named = {"input_ids": self.ids_BT, "attention_mask": self.mask_BT}
@@ -127,12 +117,7 @@ class PairBatch:
 
 def pair_batch(tokenizer: PairTokenizer, pairs: Sequence[Pair], device: torch.device) -> PairBatch:
     """Inputs of one or two texts as tensors."""
-    ids_BT, mask_BT = pad([pair.ids_T for pair in pairs], tokenizer.pad_id)
-    types_BT = None
-    if tokenizer.types:
-        second_B1 = torch.tensor([[pair.second] for pair in pairs])
-        types_BT = ((torch.arange(ids_BT.shape[1]) >= second_B1).long() * mask_BT).to(device)
-    return PairBatch(ids_BT.to(device), mask_BT.to(device), types_BT)
+    return PairBatch.of(pair_arrays(tokenizer, pairs), device)
 
 
 @torch.inference_mode()
@@ -145,7 +130,7 @@ def run_batched(
     first, so a batch that does not fit into memory fails at once. If rows have a token axis, they are as long as the
     longest input of their batch.
     """
-    for members in batches_by_length(lengths):
+    for members in batches_by_length(lengths, PADDED_TOKENS_PER_BATCH):
         rows_B = forward([inputs[member] for member in members]).float().cpu().numpy()
         yield from zip(members, rows_B, strict=True)
 

@@ -24,7 +24,7 @@ from quoth.hub import kind_of
 from quoth.model.calls import check_questions
 from quoth.npm.model import NPM
 from quoth.reader.model import Reader
-from quoth.reader.network import SpanReader
+from quoth.reader.spans import SpanReader
 from quoth.records import Document, Passage, Prediction, Predictions
 
 Answer = dict[str, Any]

@@ -28,8 +28,8 @@ from quoth.index.search import search_all, search_together
 from quoth.model.base import CorpusModel
 from quoth.model.calls import with_mask, words_of
 from quoth.npm.config import NPMConfig
-from quoth.reader.network import SpanReader
-from quoth.reader.weights import open_reader
+from quoth.reader.runtime import open_reader
+from quoth.reader.spans import SpanReader
 from quoth.records import Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS, surface_group, words
 from quoth.text.passages import sentences

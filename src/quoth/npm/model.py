@@ -25,7 +25,7 @@ from quoth.model.calls import Exclude, check_labels, check_questions, takes, tid
 from quoth.npm.blanks import BlankFiller
 from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
 from quoth.npm.several import BEAMS, fill_together
-from quoth.reader.weights import open_reader
+from quoth.reader.runtime import open_reader
 from quoth.records import Predictions
 from quoth.text.tokenizer import MASK
 from quoth.timing import step

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from quoth.arrays import Doubles
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.transformer import batches_by_length, load_kind, longest_input, pad, placed
+from quoth.encoders.batches import batches_by_length
+from quoth.encoders.transformer import load_kind, longest_input, pad, placed
 from quoth.errors import TextCutWarning
 from quoth.hub import EncoderSource
 from quoth.records import Prediction

@@ -6,13 +6,14 @@ It is a tool of the systems: NPM and REALM may let it read what they found. From
 |---|---|
 | BERT (Devlin et al., 2019) §4.2: start logit + end logit | `reader.network.EndsHead` |
 | ORQA (Lee et al., 2019) §3: an MLP of both ends | `reader.network.SpanHead` |
-| the null answer of every window, log odds against it | `reader.network.best_spans` |
+| the null answer of every window, log odds against it | `reader.spans.best_spans` |
 | ORQA §3: the spans of all passages compete | `answers.evidence.predict_spans` |
 | REALM (Guu et al., 2020), eq. 1: each passage by itself | `answers.evidence.predict_spans` (`marginal=True`) |
 | the loss: −log of the mass on the right spans | `reader.training.reading_loss` |
 
-Words and lengths: `reader.network.windows` cuts a long passage, `reader.network.legal_spans` allows spans that start
-and end at word boundaries. Weights are opened and saved by `reader.weights.load_reader` and
-`reader.weights.save_reader`. What people call is `reader.model.Reader`; its settings are `reader.config.ReaderConfig`;
-questions with their passages are read by `reader.data.read_examples`; a run is made by `reader.recipe.prepare`.
+Words and lengths: `reader.spans.windows` cuts a long passage, `reader.spans.legal_spans` allows spans that start
+and end at word boundaries. `reader.runtime.open_reader` opens a reader in ONNX Runtime or PyTorch; weights are loaded
+and saved by `reader.weights.load_reader` and `reader.weights.save_reader`. What people call is `reader.model.Reader`;
+its settings are `reader.config.ReaderConfig`; questions with their passages are read by `reader.data.read_examples`; a
+run is made by `reader.recipe.prepare`.
 """

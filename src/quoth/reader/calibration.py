@@ -23,7 +23,7 @@ from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.reader.config import ReaderConfig
 from quoth.reader.model import Reader
-from quoth.reader.network import AT_A_TIME
+from quoth.reader.spans import AT_A_TIME
 
 UNANSWERABLE = 0.2
 """The share of the questions that are asked without the passages that answer them."""

@@ -20,8 +20,8 @@ from quoth.index.options import Mode
 from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
-from quoth.reader.network import SpanReader
-from quoth.reader.weights import open_reader
+from quoth.reader.runtime import open_reader
+from quoth.reader.spans import SpanReader
 from quoth.records import Hits, Predictions
 from quoth.text.tokenizer import fill_in
 from quoth.timing import step

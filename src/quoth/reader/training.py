@@ -19,10 +19,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.encoders.transformer import batches_by_length, pair_batch
-from quoth.reader.config import ReaderConfig, ReaderTrainConfig
+from quoth.encoders.batches import batches_by_length
+from quoth.encoders.transformer import pair_batch
+from quoth.reader.config import NEVER, ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText
-from quoth.reader.network import NEVER, Reading, SpanReaderModel, legal_in, legal_spans, query_ids, windows
+from quoth.reader.network import SpanReaderModel
+from quoth.reader.spans import Reading, legal_in, legal_spans, query_ids, windows
 from quoth.reader.weights import save_reader, trained
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.text.tokenizer import PairTokenizer, Pieces, Tokens
@@ -174,9 +176,9 @@ class ReadingTask:
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
         batch = pair_batch(self._inputs.tokenizer, [reading.pair for reading in read], self.device)
-        legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.model.config.span_width).to(self.device)
+        legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.model.config.span_width)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.bf16):
-            odds_BTW: Tensor = self.model(batch, legal_BTW)
+            odds_BTW: Tensor = self.model(batch, torch.from_numpy(legal_BTW).to(self.device))
         return odds_BTW
 
     def _batches(self, epoch: int) -> list[NDArray[np.int64]]:

@@ -19,17 +19,17 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from quoth.encoders.rounding import SCALE, rounded, whole
-from quoth.encoders.transformer import device_named, load_base, load_encoder, longest_input, placed
+from quoth.encoders.transformer import load_base, load_encoder, longest_input
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import SETTINGS_FILE, ModelSource, locate
+from quoth.hub import GRAPH_FILE, READER_FILE, SETTINGS_FILE, ModelSource, locate
 from quoth.reader.config import ReaderConfig
-from quoth.reader.network import SpanReader, SpanReaderModel
+from quoth.reader.network import SpanReaderModel
+from quoth.reader.spans import check_room
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.text.tokenizer import PairTokenizer
 
-WEIGHTS_FILE = "reader.safetensors"
 _ENCODER = "encoder."
-_BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+_BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", GRAPH_FILE)
 
 
 def load_reader(
@@ -43,24 +43,10 @@ def load_reader(
     encoder, hf = (load_base if with_dropouts else load_encoder)(source.encoder)
     model = SpanReaderModel(encoder, source.config).eval()
     if source.folder is not None:
-        _apply(model, source.folder / WEIGHTS_FILE, stored_whole(source))
-    config, longest = source.config, longest_input(encoder.config)
-    room = longest - config.query_tokens - config.title_tokens - 3
-    if room <= config.overlap:
-        raise InputError(
-            f"the base of {source.name} takes at most {longest} tokens, which leaves {room} for a passage; it must be "
-            f"more than overlap ({config.overlap}): use another base, or lower query_tokens, title_tokens or overlap"
-        )
+        _apply(model, source.folder / READER_FILE, stored_whole(source))
+    longest = longest_input(encoder.config)
+    check_room(source.config, longest, source.name)
     return model, PairTokenizer(hf, getattr(encoder.config, "type_vocab_size", 1) > 1, longest)
-
-
-def open_reader(
-    name: str, *, device: str | None = None, dtype: str | None = None, base: str | None = None
-) -> SpanReader:
-    """A reader by shipped name or folder, ready to read. Raises as `load_reader`, InputError on an unknown device."""
-    model, tokenizer = load_reader(locate(name, ReaderConfig, base))
-    placed(model.encoder, device, dtype)  # the heads stay in fp32: they cost nothing, and rounded scores tie
-    return SpanReader(model.to(device_named(device)), tokenizer)
 
 
 def save_reader(
@@ -82,7 +68,7 @@ def save_reader(
             stored |= rounded(name, weight - own[name].detach().cpu())
         else:
             stored[name] = weight.contiguous()
-    atomic_write_bytes(folder / WEIGHTS_FILE, save(stored))
+    atomic_write_bytes(folder / READER_FILE, save(stored))
     atomic_write_json(folder / SETTINGS_FILE, settings)
 
 

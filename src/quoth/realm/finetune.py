@@ -22,7 +22,7 @@ from quoth.datasets.questions import QAExample
 from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError
 from quoth.index.retriever import Retriever
-from quoth.reader.network import Reading, legal_spans
+from quoth.reader.spans import Reading, legal_spans
 from quoth.realm.config import FineTuneConfig
 from quoth.realm.losses import marginal_choice_loss
 from quoth.realm.network import readings

@@ -26,7 +26,7 @@ from quoth.index.options import Mode
 from quoth.index.retriever import Retriever
 from quoth.model.base import CorpusModel
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
-from quoth.reader.weights import open_reader
+from quoth.reader.runtime import open_reader
 from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
 from quoth.realm.own_reader import EncodedQuery, GivenReader, How, OwnReader
 from quoth.realm.towers import PassageEncoder

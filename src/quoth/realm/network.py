@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from quoth.encoders.bert import GELU, dense
 from quoth.encoders.transformer import PairBatch
 from quoth.errors import InputError
-from quoth.reader.network import Reading, SpanHead
+from quoth.reader.network import SpanHead
+from quoth.reader.spans import Reading
 from quoth.realm.config import REALMConfig
 from quoth.text.boundaries import boundary_flags
 from quoth.text.tokenizer import PairTokenizer, trimmed

@@ -37,7 +37,7 @@ from quoth.encoders.transformer import Transformer, pair_batch, run_batched
 from quoth.errors import InputError
 from quoth.fields import checked
 from quoth.hub import ModelSource
-from quoth.reader.network import Reading, SpanReader, legal_spans
+from quoth.reader.spans import Reading, SpanReader, legal_spans
 from quoth.realm.config import REALMAskOptions, REALMConfig
 from quoth.realm.network import ReaderModel, readings
 from quoth.realm.towers import like_encoder, opened

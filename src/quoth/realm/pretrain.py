@@ -19,7 +19,7 @@ from torch import Tensor
 
 from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError, UnknownDocumentError
-from quoth.reader.network import Reading
+from quoth.reader.spans import Reading
 from quoth.realm.config import PretrainConfig
 from quoth.realm.losses import log_retrieval, marginal_of_product, marginal_per_token, relevance, retrieval_utility
 from quoth.realm.network import readings

@@ -15,8 +15,8 @@ from quoth.answers.evidence import Source, predict_spans
 from quoth.cli.output import LeftOut
 from quoth.datasets.judging import normalise_answer
 from quoth.reader.data import ReadingExample, read_examples
-from quoth.reader.network import SpanReader
-from quoth.reader.weights import open_reader
+from quoth.reader.runtime import open_reader
+from quoth.reader.spans import SpanReader
 from quoth.records import Passage
 from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, draw, first_right
