@@ -54,8 +54,8 @@ def excerpt(context: str, start: int, end: int, cells: int, mark: str = "bold ye
     return Text.assemble("" if head == before else "…", head, (phrase, mark), tail, "" if tail == after else "…")
 
 
-def show_predictions(console: Console, query: str, predictions: Sequence[Prediction], top_evidence: int = 1) -> None:
-    """Print the ranked `predictions` of `query`, each with a bar and its best `top_evidence` occurrences."""
+def show_predictions(console: Console, query: str, predictions: Sequence[Prediction]) -> None:
+    """Print the ranked `predictions` of `query`, each with a bar and its best place, or one per blank."""
     console.print(Text(printable(query), style="bold"), end="\n\n")
     if not predictions:
         console.print(Text(f"  {NOT_FOUND}", style="dim"))
@@ -73,7 +73,7 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
     for rank, prediction in enumerate(predictions, start=1):
         _show_row(console, rank, prediction.text, _share(console, prediction.probability), width)
         blanks = len(prediction.parts) if prediction.sequence else 1
-        shown = prediction.evidence[: max(top_evidence, blanks)]
+        shown = prediction.evidence[: max(blanks, 1)]
         for evidence in shown:
             _quote(console, _source(evidence, evidence.title, evidence.corpus))
             _show_excerpt(console, evidence.context, *_in_context(evidence))

@@ -228,8 +228,12 @@ def _fitted(part: Part, config: REALMConfig) -> dict[str, Tensor]:
         encoder = BertEncoder(part.bert)
         module = ReaderModel(encoder, config) if part.names is READER_NAMES else Tower(encoder, config)
     wanted, state = module.state_dict(), part.state()
-    if part.checkpoint.kind == ENCODER:
-        state |= {name: weight for name, weight in _fresh_spans(part, config).items() if name not in state}
+    if part.checkpoint.kind == ENCODER:  # it has no span reader yet: it gets an untrained one, always the same
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            head = SpanHead(part.bert.hidden_size, config.span_width, config.span_hidden, config.reader_layer_norm_eps)
+        fresh = {f"span.{name}": weight for name, weight in head.state_dict().items()}
+        state |= {name: weight for name, weight in fresh.items() if name not in state}
     for name in state:
         if name not in wanted:
             raise _unknown(part.checkpoint, part.published(name))
@@ -241,14 +245,6 @@ def _fitted(part: Part, config: REALMConfig) -> dict[str, Tensor]:
                 f"{list(weight.shape)}; fetch it again"
             )
     return state
-
-
-def _fresh_spans(part: Part, config: REALMConfig) -> dict[str, Tensor]:
-    """The untrained span reader of a model that has none yet, always the same."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        head = SpanHead(part.bert.hidden_size, config.span_width, config.span_hidden, config.reader_layer_norm_eps)
-    return {f"span.{name}": weight for name, weight in head.state_dict().items()}
 
 
 def _write(

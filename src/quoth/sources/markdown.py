@@ -95,9 +95,8 @@ class _Writer:
 
     def _flush(self, gap: str = "\n\n") -> None:
         """Ends the paragraph."""
-        if self._paragraph:
-            self._text.prose(self._paragraph, inline)
-            self._paragraph = []
+        self._text.prose(self._paragraph, inline)
+        self._paragraph = []
         self._text.gap(gap)
 
     def _title(self, lines: list[tuple[str, int]]) -> None:
