@@ -303,15 +303,14 @@ def repair(
     from quoth.corpus.corpus import Corpus
 
     repairs = Corpus.repair(directory, drop or ())
-    for line in repairs.dropped:
-        results().print(f"dropped: {line}", soft_wrap=True)
-    for line in repairs.repaired:
-        results().print(f"repaired: {line}", soft_wrap=True)
+    told = [f"dropped: {line}" for line in repairs.dropped] + [f"repaired: {line}" for line in repairs.repaired]
+    for line in told:
+        results().print(line, soft_wrap=True)
+    for line in repairs.lost:
+        note(f"lost: {line}")
     if repairs.lost:
-        for line in repairs.lost:
-            note(f"lost: {line}")
         raise typer.Exit(1)
-    if not (repairs.repaired or repairs.dropped):
+    if not told:
         results().print(f"{directory}: sound, nothing to repair", soft_wrap=True)
     _state(open_corpus(directory))
 

@@ -7,8 +7,8 @@ not know how answers are found. The blanks are fixed; wrong answers are shown an
 import json
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -22,7 +22,7 @@ from quoth.cli.output import note, plural, results
 from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
-from quoth.records import NOT_FOUND, Document, Prediction
+from quoth.records import Document, Prediction
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,9 +83,15 @@ def demo(
       quoth demo
       quoth demo --python --keep python.quoth
     """
+    from quoth.corpus.corpus import Corpus
+
     console = results()
-    with _place(keep, "python.quoth" if python else "atlas.quoth") as folder:
-        corpus = _build(console, folder, python_documents() if python else atlas("2016"))
+    with nullcontext("") if keep else tempfile.TemporaryDirectory(prefix="quoth-") as temporary:
+        folder = keep or Path(temporary) / ("python.quoth" if python else "atlas.quoth")
+        begin, corpus = time.perf_counter(), Corpus.create(folder)
+        corpus.add(python_documents() if python else atlas("2016"))
+        counts = f"{plural(corpus.num_documents, 'document')}, {plural(corpus.num_passages, 'passage')}"
+        console.print(f"{folder.name}: {counts}, indexed in {time.perf_counter() - begin:.1f} s")
         npm = load(model, [corpus], Setup(base, device))
         if python:
             _show_all(console, "Fill blanks", npm.fill, PYTHON_BLANKS)
@@ -96,7 +102,7 @@ def demo(
         note(f'the corpus is in {keep}; try: quoth fill {keep} "… [MASK] …"')
 
 
-def python_documents() -> "Iterator[Document]":
+def python_documents() -> Iterator[Document]:
     """The topics of the running interpreter's `help()` as documents."""
     from pydoc_data.topics import topics
 
@@ -104,7 +110,7 @@ def python_documents() -> "Iterator[Document]":
         yield Document(topic, text.partition("\n")[0].replace('"', ""), text)
 
 
-def atlas(edition: str) -> "Iterator[Document]":
+def atlas(edition: str) -> Iterator[Document]:
     """The articles of the bundled atlas of `edition`, "2016" or "2026"."""
     for record in sample(f"atlas-{edition}.jsonl"):
         yield Document(record["id"], record["title"], record["text"])
@@ -127,28 +133,6 @@ def same_answer(predicted: str, answer: str) -> bool:
     said, gold = (text[slice(*core(text))] for text in (predicted, answer))
     pairs = ((predicted, answer), (said, answer), (predicted, gold))
     return any(exact_match(one, QAExample("", "", (other,))) for one, other in pairs)
-
-
-@contextmanager
-def _place(keep: Path | None, name: str) -> Iterator[Path]:
-    """The folder to build the corpus in: the one to keep, or a temporary one."""
-    if keep is not None:
-        yield keep
-        return
-    with tempfile.TemporaryDirectory(prefix="quoth-") as folder:
-        yield Path(folder) / name
-
-
-def _build(console: "Console", folder: Path, documents: "Iterable[Document]") -> "Corpus":
-    """Index `documents` and print how long it took."""
-    from quoth.corpus.corpus import Corpus
-
-    begin = time.perf_counter()
-    corpus = Corpus.create(folder)
-    corpus.add(documents)
-    counts = f"{plural(corpus.num_documents, 'document')}, {plural(corpus.num_passages, 'passage')}"
-    console.print(f"{folder.name}: {counts}, indexed in {time.perf_counter() - begin:.1f} s")
-    return corpus
 
 
 def _show_atlas(console: "Console", npm: "NPM", reader: "Reader", corpus: "Corpus") -> None:
@@ -204,7 +188,7 @@ def _show(console: "Console", text: str, rows: "Sequence[tuple[str, str, Sequenc
     """Print a query and the best prediction of each row (edition, answer, predictions); return how many are right."""
     from rich.text import Text
 
-    from quoth.cli.render import printable, show_quote
+    from quoth.cli.render import printable, show_best
 
     console.print(Text(printable(text)), soft_wrap=True)
     right = 0
@@ -213,15 +197,7 @@ def _show(console: "Console", text: str, rows: "Sequence[tuple[str, str, Sequenc
         right += good
         line = Text("  ").append(f"{edition} " if edition else "", style="dim")
         line.append("✓ " if good else "✗ ", style="green" if good else "red")
-        said = predictions[0] if predictions and predictions[0].status != "not_found" else None
-        line.append(printable(said.text) if said else NOT_FOUND, style="bold")
-        if said:
-            unsure = "unsure, " if said.status == "unsure" else ""
-            line.append(f"  {unsure}{100 * said.probability:.0f} %", style="cyan")
-        line.append("" if good else f"  (the text says {answer})", style="dim")
-        console.print(line, soft_wrap=True)
-        if said and said.evidence:
-            show_quote(console, said.evidence[0])
+        show_best(console, line, predictions, "" if good else f"  (the text says {answer})")
     return right
 
 

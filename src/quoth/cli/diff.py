@@ -15,7 +15,7 @@ from quoth.cli.options import Json, Setup, as_utf8
 from quoth.cli.output import counting, print_json, results
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError
-from quoth.records import NOT_FOUND, Prediction
+from quoth.records import Prediction
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -143,15 +143,9 @@ def _as_json(found: Answers) -> dict[str, Any] | None:
 def _show(text: str, outcome: str, before: Answers, after: Answers) -> None:
     from rich.text import Text
 
-    from quoth.cli.render import printable, show_quote
+    from quoth.cli.render import printable, show_best
 
     console = results()
     console.print(Text(printable(text)).append("  may have changed" if outcome == "unsure" else "", style="dim"))
     for edition, found in (("old", before), ("new", after)):
-        said = [each for each in found[:1] if each.status != "not_found"]
-        line = Text(f"  {edition} ", style="dim").append(printable(said[0].text) if said else NOT_FOUND, style="bold")
-        if said:
-            line.append(f"  {'unsure, ' * (said[0].status == 'unsure')}{100 * said[0].probability:.0f} %", style="cyan")
-        console.print(line, soft_wrap=True)
-        if said and said[0].evidence:
-            show_quote(console, said[0].evidence[0])
+        show_best(console, Text(f"  {edition} ", style="dim"), found)

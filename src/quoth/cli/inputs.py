@@ -111,7 +111,11 @@ class Gone:
         """Report per folder what stays and why; returns how many documents were deleted."""
         deleted: set[str] = set()
         for folder, ids in self._by_folder.items():
-            staying = [document_id for document_id in ids if self._is_there(document_id)]
+            staying = []
+            for document_id in ids:
+                with suppress(UnknownDocumentError):
+                    self._corpus.rows_of(document_id)
+                    staying.append(document_id)
             deleted |= set(ids) - set(staying)
             if staying and (not delete or self._inputs.left_out.count):
                 are, they, them = ("is", "it stays", "it") if len(staying) == 1 else ("are", "they stay", "them")
@@ -120,9 +124,3 @@ class Gone:
             if delete and folder in self._new:
                 note(f"{folder}: what was read from it earlier is not known; from now on it is recorded")
         return len(deleted)
-
-    def _is_there(self, document_id: str) -> bool:
-        with suppress(UnknownDocumentError):
-            self._corpus.rows_of(document_id)
-            return True
-        return False

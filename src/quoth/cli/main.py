@@ -111,7 +111,12 @@ def program(first: str = "") -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (default: those of this process) and return the exit code."""
-    _open_standard_streams()
+    # A stream that was closed (`quoth info A >&-`) becomes one that nobody reads: no other file may get its number.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
     if not os.environ.get("COLUMNS", "1").strip("0"):
         del os.environ["COLUMNS"]  # 0, or nothing: nothing would be printed in so many columns
     warnings.showwarning = lambda message, *_: note(str(message))  # on one line, like every note
@@ -124,15 +129,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(null, stream.fileno())  # Python writes what is left when it exits
         return UNREAD
     return code
-
-
-def _open_standard_streams() -> None:
-    """A stream that was closed (`quoth info A >&-`) becomes one that nobody reads: no other file may get its number."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(descriptor)
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _run(arguments: Sequence[str] | None) -> int:

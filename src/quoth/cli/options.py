@@ -218,11 +218,9 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
             if query:
                 handle(handled, query)
                 handled += 1
-        except UnicodeDecodeError:
-            note(f"standard input:{number}: not UTF-8 text; convert it with iconv")
-            failed = True
-        except InputError as error:
-            note(f"standard input:{number}: {error}")
+        except (UnicodeDecodeError, InputError) as error:
+            what = error if isinstance(error, InputError) else "not UTF-8 text; convert it with iconv"
+            note(f"standard input:{number}: {what}")
             failed = True
     if failed:
         raise typer.Exit(2)

@@ -124,8 +124,7 @@ def fill(
     """
     from quoth.model.calls import MOST_BLANKS, check_blank
 
-    options = fill_arguments(context, model, filling)
-    options |= _by_eq_1(model, marginal, null_document)
+    options = fill_arguments(context, model, filling) | _by_eq_1(model, marginal, null_document)
     corpora = open_corpora(directory, corpus, where, as_of)
     check_query(text, partial(check_blank, most=MOST_BLANKS if issubclass(record_of(model), FillOptions) else 1))
     _check_vectors(corpora, model, filling)
@@ -300,9 +299,15 @@ def _answer(
 
         if number:
             print()
-        show_predictions(results(), query, predictions)
+        console = results()
+        show_predictions(console, query, predictions)
         if form:
-            _show_citations(cited)
+            console.print()
+        for rank, places in enumerate(cited, start=1):
+            for best in places[:1]:
+                line = best if isinstance(best, str) else dumps(best, ensure_ascii=False)
+                line += "  (the document's metadata has no url)" if line.startswith("#") else ""
+                console.print(f"{rank:3d}  {visible(line)}", soft_wrap=True)
 
     for_each_query(text, show)
 
@@ -317,13 +322,3 @@ def _citations(
     forms = {"w3c": Citation.selector, "chars": Citation.char_location, "link": Citation.link}
     write = forms[form]
     return [[write(place) for place in places] for places in cite(predictions, corpora)]
-
-
-def _show_citations(cited: Sequence[Sequence[dict[str, Any] | str]]) -> None:
-    """Print the citation of each prediction's best place on a line of its own."""
-    console = results()
-    console.print()
-    for rank, (best, *_) in ((rank, each) for rank, each in enumerate(cited, start=1) if each):
-        line = best if isinstance(best, str) else dumps(best, ensure_ascii=False)
-        line += "  (the document's metadata has no url)" if line.startswith("#") else ""
-        console.print(f"{rank:3d}  {visible(line)}", soft_wrap=True)

@@ -54,8 +54,8 @@ def excerpt(context: str, start: int, end: int, cells: int, mark: str = "bold ye
     return Text.assemble("" if head == before else "…", head, (phrase, mark), tail, "" if tail == after else "…")
 
 
-def show_predictions(console: Console, query: str, predictions: Sequence[Prediction], top_evidence: int = 1) -> None:
-    """Print the ranked `predictions` of `query`, each with a bar and its best `top_evidence` occurrences."""
+def show_predictions(console: Console, query: str, predictions: Sequence[Prediction]) -> None:
+    """Print the ranked `predictions` of `query`, each with a bar and its best place, or one per blank."""
     console.print(Text(printable(query), style="bold"), end="\n\n")
     if not predictions:
         console.print(Text(f"  {NOT_FOUND}", style="dim"))
@@ -73,9 +73,10 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
     for rank, prediction in enumerate(predictions, start=1):
         _show_row(console, rank, prediction.text, _share(console, prediction.probability), width)
         blanks = len(prediction.parts) if prediction.sequence else 1
-        shown = prediction.evidence[: max(top_evidence, blanks)]
+        shown = prediction.evidence[: max(blanks, 1)]
         for evidence in shown:
-            show_evidence(console, evidence)
+            _quote(console, _source(evidence, evidence.title, evidence.corpus))
+            _show_excerpt(console, evidence.context, *_in_context(evidence))
         if (more := prediction.num_places - len(shown)) > 0:
             console.print(Text(f"{MARGIN}  … and {plural(more, 'more place')}", style="dim"))
 
@@ -90,12 +91,6 @@ def _show_sentences(console: Console, sentences: Sequence[Sentence]) -> None:
     console.print(Text("  the phrases:", style="dim"))
 
 
-def show_evidence(console: Console, evidence: Evidence) -> None:
-    """Print the source of `evidence` and about three lines of its context, with the phrase highlighted."""
-    _quote(console, _source(evidence, evidence.title, evidence.corpus))
-    _show_excerpt(console, evidence.context, *_in_context(evidence))
-
-
 def show_quote(console: Console, evidence: Evidence) -> None:
     """Print `evidence` on one line: its source, and as much context as fits, with the phrase highlighted."""
     name = Text(printable(evidence.document_id))
@@ -104,6 +99,17 @@ def show_quote(console: Console, evidence: Evidence) -> None:
     cells = max(20, console.width - len(MARGIN) - 3 - cell_len(source))
     line = Text.assemble(MARGIN, ("│ ", "dim"), (source, "dim"))
     console.print(line.append_text(excerpt(evidence.context, *_in_context(evidence), cells)), soft_wrap=True)
+
+
+def show_best(console: Console, head: Text, predictions: Sequence[Prediction], rest: str = "") -> None:
+    """Print `head`, the best of these predictions with its chance, and `rest`; below it, where the prediction is."""
+    said = predictions[0] if predictions and predictions[0].status != "not_found" else None
+    line = head.append(printable(said.text) if said else NOT_FOUND, style="bold")
+    if said:
+        line.append(f"  {'unsure, ' * (said.status == 'unsure')}{100 * said.probability:.0f} %", style="cyan")
+    console.print(line.append(rest, style="dim"), soft_wrap=True)
+    if said and said.evidence:
+        show_quote(console, said.evidence[0])
 
 
 def _in_context(evidence: Evidence) -> tuple[int, int]:

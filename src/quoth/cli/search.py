@@ -4,7 +4,7 @@ Knows the options, and which model each mode requires. Does not know how passage
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -110,7 +110,8 @@ def search(
         hits = find(text, options["k"])
         if json:
             for hit in hits:
-                print_json(({"query": text} if query == "-" else {}) | _record(hit, show_matches))
+                kept = {name: value for name, value in hit.to_dict().items() if show_matches or name != "matches"}
+                print_json(({"query": text} if query == "-" else {}) | kept)
             return
         from quoth.cli.render import show_hits
 
@@ -172,7 +173,7 @@ def _finder(
             check_embedded(corpora, model, "entities")
             zero_ner = load_entities(model, corpora, setup)
             return lambda query, k: zero_ner.search(query, k, entities=entities)
-        case "hybrid":
+        case _:
             from quoth.model.base import FusedSearch, check_weights
 
             keys = {name: keys_of(name) for name in models or [DENSE]}
@@ -181,7 +182,6 @@ def _finder(
                 check_embedded(corpora, name, of)
             searchers = [load_searcher(name, corpora, setup) for name in keys]
             return FusedSearch(searchers, options["fusion"], weights).search
-    raise AssertionError(options["mode"])
 
 
 def _weights(items: list[str] | None) -> dict[str, float]:
@@ -190,8 +190,3 @@ def _weights(items: list[str] | None) -> dict[str, float]:
         return {name: float(value) for name, value in given.items()}
     except ValueError as error:
         raise InputError(f"--weight: {error}; give a number, such as entities=2") from None
-
-
-def _record(hit: "Hit", show_matches: bool) -> dict[str, Any]:
-    """A hit as JSON, with the keys that matched only if `show_matches`."""
-    return {name: value for name, value in hit.to_dict().items() if show_matches or name != "matches"}

@@ -37,7 +37,6 @@ EXAMPLES = (
 )
 ANYWHERE = ("0.0.0.0", "::", "")
 
-
 Directories = Annotated[
     list[str] | None,
     typer.Argument(metavar="DIR", help="Corpora made by quoth index, or their URLs (s3://, gs://, …); with --ray one."),

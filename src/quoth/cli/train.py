@@ -27,7 +27,6 @@ app = typer.Typer()
 NAMES = ", ".join(RECIPES)
 SECONDS_PER_LINE = 29.0
 
-
 RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help=f"One of {NAMES}.")]
 TrainingData = Annotated[
     list[str],
@@ -83,8 +82,7 @@ def train(
     """
     overrides = pairs(settings or [], "--set", "steps=200")
     left_out = LeftOut()
-    _check_recipe(recipe, corpus is not None, skip_bad)
-    _check_inputs(docs, model)
+    _check(recipe, docs, model, corpus is not None, skip_bad)
     with progress_bar("{task.description}", left=True) as bar:
         shown = Display(bar)
         run_recipe(
@@ -145,18 +143,15 @@ def calibrate(
     )
 
 
-def _check_recipe(recipe: str, corpus: bool, skip_bad: bool) -> None:
-    """Raises InputError on a wrong name, or an option for another recipe."""
+def _check(recipe: str, docs: list[str], model: str | None, corpus: bool, skip_bad: bool) -> None:
+    """Raises InputError on a wrong name, an option for another recipe, or what is not there, and ModelNotFoundError,
+    before torch is imported."""
     if recipe not in RECIPES:
         raise InputError(f"unknown recipe {recipe!r}; it must be one of {NAMES}{nearest(recipe, RECIPES)}")
     if corpus and not RECIPES[recipe].retrieves:
         raise InputError("--corpus is for the recipe realm-pretrain; leave it out (realm-qa takes --set corpus=DIR)")
     if skip_bad and not RECIPES[recipe].skips_bad:
         raise InputError("--skip-bad is for the recipe reader; leave it out")
-
-
-def _check_inputs(docs: list[str], model: str | None) -> None:
-    """Raises InputError or ModelNotFoundError for what is not there, before torch is imported."""
     for name in docs:
         without_part = name.rpartition(":")[0] or name  # FILE:SHARE, FILE:train
         if name != "-" and "://" not in name and not Path(name).exists() and not Path(without_part).exists():
@@ -232,12 +227,11 @@ def convert(
         from quoth.realm.convert import mix
 
         mix(encoder, retriever, output)
-        note(f"the model is in {output}")
-        return
-    if not checkpoints or encoder or retriever:
-        raise InputError("name checkpoints to convert, or both --encoder and --retriever to mix")
-    from quoth.realm.convert import convert as convert_checkpoints
+    elif checkpoints and not (encoder or retriever):
+        from quoth.realm.convert import convert as convert_checkpoints
 
-    for fact in convert_checkpoints(checkpoints, output):
-        note(fact)
+        for fact in convert_checkpoints(checkpoints, output):
+            note(fact)
+    else:
+        raise InputError("name checkpoints to convert, or both --encoder and --retriever to mix")
     note(f"the model is in {output}")

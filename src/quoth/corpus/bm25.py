@@ -92,13 +92,8 @@ class Words:
 
     def find(self, hashes_Q: NDArray[np.uint64]) -> list[slice]:
         """Where the occurrences of every word are; an empty slice for a word that does not occur."""
-        if not len(self.hashes_W):
-            return [slice(0, 0)] * len(hashes_Q)
-        # The minimum keeps a hash beyond the last one in range; whether it is there is compared next.
-        place_Q = np.minimum(np.searchsorted(self.hashes_W, hashes_Q), len(self.hashes_W) - 1)
-        there_Q = (self.hashes_W[place_Q] == hashes_Q).tolist()
-        first_Q, last_Q = self.first_W1[place_Q].tolist(), self.first_W1[place_Q + 1].tolist()
-        return [slice(*each[:2]) if each[2] else slice(0, 0) for each in zip(first_Q, last_Q, there_Q, strict=True)]
+        left_Q, right_Q = (np.searchsorted(self.hashes_W, hashes_Q, side) for side in ("left", "right"))
+        return list(map(slice, self.first_W1[left_Q].tolist(), self.first_W1[right_Q].tolist()))
 
 
 class WordGatherer:
@@ -253,15 +248,14 @@ class LiveWords:
 
     def statistics(self, query: Query) -> Statistics:
         """The statistics of the live passages, for the terms of a query."""
-        found = zip(query.times, self.words.find(query.hashes_Q), strict=True)
-        holders = Counter({term: self._num_live(occurrences) for term, occurrences in found})
+        holders = Counter[str]()
+        for term, occurrences in zip(query.times, self.words.find(query.hashes_Q), strict=True):
+            passages_O = self.words.passages_O[occurrences]
+            if len(self._deleted_X) * _LOOKUP_COST >= len(passages_O):
+                holders[term] = int(np.count_nonzero(self._live_P.take(passages_O)))
+            else:
+                holders[term] = len(passages_O) - int(_look_up(self._deleted_X, passages_O)[0].sum())
         return Statistics(self.words.num_passages - len(self._deleted_X), *self._lengths, holders)
-
-    def _num_live(self, occurrences: slice) -> int:
-        passages_O = self.words.passages_O[occurrences]
-        if len(self._deleted_X) * _LOOKUP_COST >= len(passages_O):
-            return int(np.count_nonzero(self._live_P.take(passages_O)))
-        return len(passages_O) - int(_look_up(self._deleted_X, passages_O)[0].sum())
 
     def best(self, question: _WeightedQuery, k: int, floor: float) -> tuple[Rows, Doubles]:
         """Every live passage that may be among the k best, if those score `floor` or more: rows and scores.

@@ -52,14 +52,8 @@ class Corpus(CorpusView):
         self._pinned = pinned
 
     def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str, int, bool, str, tuple[str, ...]]]:
-        shown = self._snapshot
-        return _reopened, (
-            str(self.path.absolute()),
-            self.snapshot,
-            self._pinned,
-            shown.manifest.digest,
-            shown.conditions,
-        )
+        place, shown = str(self.path.absolute()), self._snapshot
+        return _reopened, (place, self.snapshot, self._pinned, shown.manifest.digest, shown.conditions)
 
     @classmethod
     def create(cls, path: str | Path, splitter: str = DEFAULT_SPLITTER) -> "Corpus":

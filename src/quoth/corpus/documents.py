@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from quoth.corpus.checks import check_document, kind_of
-from quoth.corpus.parsed import parsers, read_marked
 from quoth.errors import FileWarning, InputError
 from quoth.records import Document
+from quoth.source_map import encode
 from quoth.sources import man, markdown, rst
 from quoth.sources.files import (
     OPENERS,
@@ -37,6 +37,7 @@ from quoth.sources.files import (
     tell,
     text_stream,
 )
+from quoth.sources.source import Source as Marked
 from quoth.sources.worker import Worker
 from quoth.storage import fsync_path, naming, refuse_unless_plain
 
@@ -51,6 +52,8 @@ ID_FIELDS = ("id", "_id", "wikipedia_id")
 TITLE_FIELDS = ("title", "wikipedia_title")
 
 _DAMAGE = (OSError, EOFError, lzma.LZMAError)
+_MOST_BYTES = 1 << 30
+"""Of a file that a parser reads."""
 
 
 def read_documents(
@@ -165,7 +168,8 @@ def read_files(sources: Iterable[Source], bad: OnBad) -> Iterator[Document]:
 
 def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad) -> Iterator[Document]:
     """`read_files`, with the process of parsers that is given."""
-    hinted, readers = False, _READERS | parsers(worker)
+    hinted = False
+    readers = _READERS | {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
     for format, file, name in sources:
         stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
         try:
@@ -325,14 +329,37 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
         raise InputError(f"{name}: not a Parquet file that can be read ({error})") from error
 
 
-def _read_text(stream: IO[bytes], name: str) -> Records:
+def _read_text(stream: IO[bytes], name: str, read: Callable[[str], Marked] | None = None) -> Records:
+    """A text, without its markup if there is a `read` for it."""
     try:
         text, encoding = decode(stream.read())
     except ValueError as error:
         yield 1, error
-    else:
-        tell(name, encoding)
+        return
+    tell(name, encoding)
+    if read is None:
         yield 1, {"id": name, "title": bare(Path(name)).stem, "text": text}
+    else:
+        source = read(text)
+        yield 0, _of_file(name, source.text, encode(source.kind, source.runs), source.metadata)
+
+
+def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
+    """A file that a parser reads, in a process of its own."""
+    content = stream.read(_MOST_BYTES + 1)
+    try:
+        check_parsers([format])
+        if len(content) > _MOST_BYTES:
+            raise ValueError(f"more than {_MOST_BYTES:,} bytes; split it")
+        yield 0, _of_file(name, *worker.read(format, content, name))
+    except (InputError, ValueError) as error:
+        yield 0, ValueError(str(error))
+
+
+def _of_file(name: str, text: str, source_map: bytes, facts: Mapping[str, Any]) -> Document:
+    """The one document of a file, whose id is its name, and its title what the file says, or its name."""
+    metadata = {key: value for key, value in facts.items() if key != "title"}
+    return Document(name, facts.get("title") or bare(Path(name)).stem, text, metadata, source_map)
 
 
 MARKED = {"markdown": markdown.read, "rst": rst.read, "man": man.read}
@@ -342,5 +369,5 @@ _READERS: dict[str, Reader] = {
     "tsv": partial(_read_table, delimiter="\t"),
     "parquet": _read_parquet,
     "text": _read_text,
-    **{name: partial(read_marked, read=read) for name, read in MARKED.items()},
+    **{name: partial(_read_text, read=read) for name, read in MARKED.items()},
 }

@@ -38,7 +38,6 @@ BESIDE = "keys"
 LOCK = "writer.lock"
 ORIGINS = "origins.json"
 SYNC = "sync.json"
-UNFINISHED = (".part", ".tmp")
 
 FORMAT = 2
 BYPASSING = 3
@@ -134,7 +133,7 @@ def side_tables(corpus: Path) -> list[Path]:
 def sealed_side_tables(corpus: Path) -> list[Path]:
     """The folders that are complete."""
     found = side_tables(corpus)
-    return [path for path in found if path.is_dir() and path.suffix not in UNFINISHED and path.name[0] != "."]
+    return [path for path in found if path.is_dir() and path.suffix not in (".part", ".tmp") and path.name[0] != "."]
 
 
 def segment_of(path: Path) -> str:

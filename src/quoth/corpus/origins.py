@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.manifest import ORIGINS
@@ -34,9 +35,8 @@ class Origins:
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._file = corpus.path / ORIGINS
-        self._folders: dict[str, Digests] = {}
-        if self._file.exists():
-            self._folders = _read(self._file)
+        # The digests are its checksums: what is not the corpus's any longer is not deleted.
+        self._folders = read_record(self._file, "`quoth replace` records again what comes from where")
 
     def of(self, folder: Path) -> Digests:
         """The documents that were read from a folder, as they were then."""
@@ -58,33 +58,22 @@ class Origins:
             for document_id, digest in digests.items()
             if place not in places or (places[place] / document_id).exists()
         }
-        return {
-            folder: [
-                document_id
-                for document_id, digest in self._folders.get(place, {}).items()
-                if (document_id, digest) not in there and self._has(document_id, digest)
-            ]
-            for place, folder in places.items()
-        }
+        gone = {}
+        for place, folder in places.items():
+            missing = {each: own for each, own in self._folders.get(place, {}).items() if (each, own) not in there}
+            gone[folder] = [*as_read(self._corpus, missing)]
+        return gone
 
     def save(self, read: Mapping[Path, Digests]) -> None:
         """Record what was read from each folder, and keep what it had before and the corpus still has."""
         for folder, digests in read.items():
-            before = self._folders.get(self._place(folder), {})
-            kept = {
-                document_id: digest
-                for document_id, digest in before.items()
-                if document_id not in digests and self._has(document_id, digest)
-            }
-            self._folders[self._place(folder)] = kept | digests
+            others = {each: own for each, own in self.of(folder).items() if each not in digests}
+            self._folders[self._place(folder)] = as_read(self._corpus, others) | digests
         if read:
             atomic_write_json(self._file, self._folders)
 
     def _place(self, folder: Path) -> str:
         return place_of(folder, self._corpus)
-
-    def _has(self, document_id: str, digest: str) -> bool:
-        return digest_in(self._corpus, document_id) == digest
 
 
 def place_of(folder: Path, corpus: Corpus) -> str:
@@ -99,6 +88,11 @@ def digest_in(corpus: Corpus, document_id: str) -> str:
     return ""
 
 
+def as_read(corpus: Corpus, documents: Digests) -> Digests:
+    """Those of these documents that the corpus has as they were read."""
+    return {each: digest for each, digest in documents.items() if digest_in(corpus, each) == digest}
+
+
 def is_file_of(folder: Path, document: Document, format: str | None) -> bool:
     """Whether a document that was read from a folder is a file of it, not a row of a file."""
     is_whole = (format or format_of(Path(document.id))) in FILES
@@ -111,10 +105,12 @@ def digest_of(document: Document) -> str:
     return blake2b(f"{document.title}\0{document.text}{facts}".encode(), digest_size=12).hexdigest()
 
 
-def _read(file: Path) -> dict[str, Digests]:
-    """The record. Its digests are its checksums: what is not the corpus's any longer is not deleted."""
+def read_record(file: Path, remedy: str) -> dict[str, dict[str, Any]]:
+    """What is recorded of each folder; nothing if there is no file. Raises CorruptionError."""
+    if not file.exists():
+        return {}
     with suppress(CorruptionError):
         folders = read_json(file)
-        if isinstance(folders, dict) and all(isinstance(digests, dict) for digests in folders.values()):
+        if isinstance(folders, dict) and all(isinstance(known, dict) for known in folders.values()):
             return folders
-    raise CorruptionError(f"{file}: damaged; delete this file, and `quoth replace` records again what comes from where")
+    raise CorruptionError(f"{file}: damaged; delete this file, and {remedy}")

@@ -28,19 +28,16 @@ from quoth.storage import CHECKSUMS, from_top, publish_directory, read_json, sha
 from quoth.text.passages import Ranges, get_splitter
 
 Maps = Callable[[int], bytes]
-"""The source map of each document of a segment, by its number. Raises ValueError if it is damaged."""
+"""The source map of each document of a segment, by its number; none in place of one that is damaged."""
 Source = Callable[[Path, Maps], Iterator[Split]]
 
 
 def rebuilt(path: Path, entry: SegmentEntry, splitter: str) -> bool:
     """Rebuild a segment from its documents; returns whether the result equals the original."""
-    folder = segment_path(path, entry.name)
-    has_maps = any((folder / name).exists() for name in (PLACES, PLACE_PARTS))
-    for maps in (_maps, _intact)[: 1 + has_maps]:  # the latter after a kill of a repair that left damaged maps out
-        for sha256 in _written(path, entry, splitter, maps):
-            if sha256 == entry.sha256:
-                publish_directory(part_of(path, entry), folder)
-                return True
+    for sha256 in _written(path, entry, splitter):
+        if sha256 == entry.sha256:
+            publish_directory(part_of(path, entry), segment_path(path, entry.name))
+            return True
     return False
 
 
@@ -54,11 +51,11 @@ def without_places(path: Path, entry: SegmentEntry, splitter: str) -> tuple[Segm
             return None
     except CorruptionError:
         return None
-    for sha256 in _written(path, entry, splitter, _intact):
+    for sha256 in _written(path, entry, splitter):
         part = part_of(path, entry)
         if _but_places(read_json(part / CHECKSUMS)) == _but_places(listing):
             known = _known(folder)
-            documents = enumerate(document for document, _ in _stored(part, _none))
+            documents = enumerate(document for document, _ in _stored(part, lambda _: b""))
             return replace(entry, sha256=sha256), [each.id for number, each in documents if known(number) is None]
     return None
 
@@ -72,17 +69,19 @@ def _but_places(listing: dict[str, Any]) -> dict[str, Any]:
     return {name: described for name, described in listing.items() if name not in (PLACES, PLACE_PARTS)}
 
 
-def _written(path: Path, entry: SegmentEntry, splitter: str, maps: Callable[[Path], Maps]) -> Iterator[str]:
-    """Writes the segment in every way that it may have been; the SHA-256 of each, while it is there."""
+def _written(path: Path, entry: SegmentEntry, splitter: str) -> Iterator[str]:
+    """Writes the segment in every way that it may have been, without the source maps that are damaged, as an earlier
+    repair may have left it; the SHA-256 of each, while it is there."""
     # Older segments lack checks, or words too. Which it was, nothing has to tell: only the original has the recorded
     # SHA-256, so every combination may be tried.
     folder, part = segment_path(path, entry.name), part_of(path, entry)
+    known = _known(folder)
     sources: tuple[Source, ...] = (_stored, partial(_stored, splitter=splitter), _framed)
     for source, with_checks, with_words in product(sources, (True, False), (True, False)):
         shutil.rmtree(part, ignore_errors=True)
         try:
             with SegmentWriter(part) as writer:
-                for split in source(folder, maps(folder)):
+                for split in source(folder, lambda number: known(number) or b""):
                     writer.add(*split)
                 sha256 = writer.seal(with_checks, with_words)
         except (QuothError, ValueError, TypeError, IndexError):
@@ -105,19 +104,8 @@ def _stored(folder: Path, maps: Maps, splitter: str = "") -> Iterator[Split]:
         yield document, split(text) if split else _ranges(passages_P5[first:last])
 
 
-def _maps(folder: Path) -> Maps:
-    """Those that were written."""
-    return Places(folder).part if (folder / PLACES).exists() else _none
-
-
-def _intact(folder: Path) -> Maps:
-    """The same with none in place of those that are damaged."""
-    known = _known(folder)
-    return lambda number: known(number) or b""
-
-
 def _known(folder: Path) -> Callable[[int], bytes | None]:
-    """The same with None in place of those that are damaged."""
+    """The source map of each document, None in place of one that is damaged."""
     try:
         maps = Places(folder).part
     except CorruptionError:
@@ -129,10 +117,6 @@ def _known(folder: Path) -> Callable[[int], bytes | None]:
         return None
 
     return known
-
-
-def _none(number: int) -> bytes:
-    return b""
 
 
 def _ranges(passages_P5: NDArray[np.int64]) -> Ranges:

@@ -125,7 +125,10 @@ def _repair_segments(
                 whole.add(entry.name)
             elif found := without_places(path, entry, manifest.splitter):
                 changed, without = found
-                manifest = _exchange(path, manifest, changed)
+                segments = tuple(changed if each.name == changed.name else each for each in manifest.segments)
+                manifest = manifest.successor(segments=segments)
+                write_manifest(path, manifest)  # after a kill here, the next repair rebuilds it as it is recorded now
+                publish_directory(part_of(path, changed), folder)
                 count, names = f"{len(without):,} documents", few([*map(brief, without)])
                 told = f"the places of {count} are lost: `quoth replace` reads them again ({names})"
                 done.dropped.append(f"{error}; {told}")
@@ -146,14 +149,6 @@ def _repair_segments(
             remedy = f"restore {segment_path(path, name)} from a backup, or `quoth repair {path} --drop {name}`"
             done.lost.append(f"{reason}; {remedy}")
     return _without(path, manifest, dropped, deletions) if dropped and deletions is not None else manifest
-
-
-def _exchange(path: Path, old: Manifest, changed: SegmentEntry) -> Manifest:
-    """Commits a manifest with a segment that is rebuilt differently, and then puts it where it was."""
-    manifest = old.successor(segments=tuple(changed if entry.name == changed.name else entry for entry in old.segments))
-    write_manifest(path, manifest)  # after a kill here, the next repair rebuilds the segment as it is recorded now
-    publish_directory(part_of(path, changed), segment_path(path, changed.name))
-    return manifest
 
 
 def _without(path: Path, old: Manifest, drop: Collection[str], deletions: Deletions) -> Manifest:

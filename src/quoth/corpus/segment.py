@@ -61,7 +61,6 @@ class Segment:
 
     def __init__(self, path: Path, first_row: int, first_document: int, sha256: str, sealed: bool = True) -> None:
         self._files = check_folder(path, sha256, but=WORDS) if sealed else {}
-        self._words_file: dict[str, Any] | None = self._files.get(WORDS)
         self._maps_words = False
         self.path = path
         self.name = path.name
@@ -134,7 +133,7 @@ class Segment:
     @property
     def has_words(self) -> bool:
         """Whether the passages' words are on disk: always, except in a segment of the first format."""
-        return self._words_file is not None
+        return WORDS in self._files
 
     @cached_property
     def words(self) -> Words:
@@ -143,9 +142,9 @@ class Segment:
 
         Raises CorruptionError if the passages are damaged too.
         """
-        if self._words_file is not None:
+        if self.has_words:
             try:
-                check_file(self.path / WORDS, self._words_file)
+                check_file(self.path / WORDS, self._files[WORDS])
                 words = Words.open(self.path / WORDS)
                 self._maps_words = True
                 return words
@@ -328,11 +327,6 @@ class SegmentWriter:
         with naming(self.path / "documents.bin"):
             self._stream.write(record)
             self._stream.write(text)
-        self._add_places(document, ranges)
-        self._ids[document.id] = self.num_documents
-        self.num_passages += len(ranges)
-
-    def _add_places(self, document: Document, ranges: Ranges) -> None:
         source_map, begin = document.source_map, self._places.tell()
         self._document_places.extend((begin, begin + len(source_map), crc32(source_map)))
         frames = [*frames_of(source_map)] if source_map else []
@@ -343,6 +337,8 @@ class SegmentWriter:
             self._passage_places.extend((begin + first, begin + last, crc32(source_map[first:last])))
         with naming(self.path / PLACES):
             self._places.write(source_map)
+        self._ids[document.id] = self.num_documents
+        self.num_passages += len(ranges)
 
     def seal(self, with_checks: bool = True, with_words: bool = True) -> str:
         """Writes the tables, flushes everything to disk and returns the SHA-256 of the list of checksums."""

@@ -68,24 +68,21 @@ class Snapshot:
             check_file(file, manifest.deletions)
             self.deletions = Deletions.open(file)
         self.num_saved_deletions = len(self.deletions)
-        if superseded := self._superseded():
-            self.deletions = self.deletions.plus(superseded)
-        self._first_rows = [segment.first_row for segment in self.segments]
-        self._first_R = np.array(self._first_rows, np.int64)
-        self._last_R = np.array([segment.last_row for segment in self.segments], np.int64)
-
-    def _superseded(self) -> list[Deletion]:
-        """The documents of segments that were damaged, and are no longer, of which later segments have newer versions:
-        while a segment is damaged, nobody can tell which ids it has."""
+        # Of segments that were damaged, and are no longer, the documents of which later segments have newer versions:
+        # while a segment is damaged, nobody can tell which ids it has.
         superseded = {
             deletion(older, document)
             for older in self.segments
-            if older.name in self.manifest.bypassed
+            if older.name in manifest.bypassed
             for newer in self.segments
             if newer.first_document > older.first_document
             for document in older.find_all(newer)
         }
-        return [each for each in superseded if each[0] not in self.deletions]
+        if superseded:
+            self.deletions = self.deletions.plus(each for each in superseded if each[0] not in self.deletions)
+        self._first_rows = [segment.first_row for segment in self.segments]
+        self._first_R = np.array(self._first_rows, np.int64)
+        self._last_R = np.array([segment.last_row for segment in self.segments], np.int64)
 
     @cached_property
     def num_documents(self) -> int:
@@ -216,13 +213,6 @@ class Snapshot:
                     kept_D[number] = True
                     continue
             yield document, ranges
-
-    def shared_with(self, other: Segment) -> Iterator[tuple[Segment, int]]:
-        """The documents whose ids a new segment has too."""
-        for segment in self.segments:
-            for document in segment.find_all(other):
-                if not self.is_deleted(segment, document):
-                    yield segment, document
 
 
 def deletion(segment: Segment, document: int) -> Deletion:

@@ -9,7 +9,6 @@ formats, or who reports.
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,12 +19,12 @@ from pathspec import GitIgnoreSpec
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_each
 from quoth.corpus.manifest import SYNC
-from quoth.corpus.origins import Digests, Origins, digest_in, digest_of, place_of
-from quoth.errors import CorruptionError, InputError
+from quoth.corpus.origins import Digests, Origins, as_read, digest_in, digest_of, place_of, read_record
+from quoth.errors import InputError
 from quoth.records import Document
 from quoth.sources.files import FILES, Source, check_parsers, files_below, format_of, readable
 from quoth.sources.worker import Worker
-from quoth.storage import atomic_write_json, read_json
+from quoth.storage import atomic_write_json
 
 IGNORE = ".quothignore"
 STEP_FILES, STEP_CHARACTERS = 500, 1 << 25
@@ -77,7 +76,7 @@ class _Sync:
         corpus.catch_up()
         self._corpus, self._folder, self._dry_run = corpus, folder, dry_run
         self._origins, self._file = Origins(corpus), corpus.path / SYNC
-        self._record = _read(self._file)
+        self._record = read_record(self._file, "`quoth sync` reads the folder again")
         self._files: dict[str, Facts] = self._record.setdefault(place_of(folder, corpus), {})
         self._owner = {each: name for name, facts in self._files.items() for each in facts["documents"]}
         self._done = Synced()
@@ -177,20 +176,17 @@ class _Sync:
 
     def _commit(self, step: Mapping[str, Facts], documents: Sequence[Document]) -> None:
         if step and not self._dry_run:
-            self._corpus.replace(documents, delete=[each for name in step for each in self._left(name)])
+            before = [self._files[name]["documents"] for name in step if name in self._files]
+            self._corpus.replace(documents, delete=[each for own in before for each in as_read(self._corpus, own)])
             self._files |= step
             self._save()
-
-    def _left(self, name: str) -> Iterator[str]:
-        """The documents that a file had, if the corpus has them as they were read."""
-        documents: Digests = self._files[name]["documents"] if name in self._files else {}
-        return (each for each, digest in documents.items() if digest_in(self._corpus, each) == digest)
 
     def _delete(self, gone: Sequence[str], indexed: Sequence[str]) -> None:
         self._done.deleted += [*gone, *indexed]
         if self._dry_run:
             return
-        ids = [each for name in gone for each in self._left(name) if self._owner[each] == name]
+        left = ((name, as_read(self._corpus, self._files[name]["documents"])) for name in gone)
+        ids = [each for name, documents in left for each in documents if self._owner[each] == name]
         if ids or indexed:
             self._corpus.delete([*ids, *indexed])
         for name in gone:
@@ -213,13 +209,3 @@ def _facts(file: Path, known: Facts | None) -> Facts:
         return facts | {"digest": known["digest"]}
     with file.open("rb") as stream:
         return facts | {"digest": hashlib.file_digest(stream, partial(hashlib.blake2b, digest_size=16)).hexdigest()}
-
-
-def _read(file: Path) -> dict[str, dict[str, Facts]]:
-    if not file.exists():
-        return {}
-    with suppress(CorruptionError):
-        record = read_json(file)
-        if isinstance(record, dict) and all(isinstance(files, dict) for files in record.values()):
-            return record
-    raise CorruptionError(f"{file}: damaged; delete this file, and `quoth sync` reads the folder again")

@@ -14,6 +14,7 @@ field that a document lacks passes no test but `is null`. `like` knows % and _ a
 Knows the grammar and what a test means. Does not know corpora: it is given records.
 """
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,14 +35,7 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?)?)?)?")
-_ORDER: dict[str, Callable[[int], bool]] = {
-    "=": lambda order: order == 0,
-    "!=": lambda order: order != 0,
-    "<": lambda order: order < 0,
-    "<=": lambda order: order <= 0,
-    ">": lambda order: order > 0,
-    ">=": lambda order: order >= 0,
-}
+_ORDER = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _ALIASES = {"==": "=", "<>": "!="}
 _KEYWORDS = ("and", "or", "not", "in", "between", "like", "is", "null", "true", "false")
 
@@ -58,15 +52,14 @@ class Test:
     compared: bool = False
 
     def __call__(self, record: Record) -> bool:
-        return max((self._holds(value) for value in values_of(record, self.name)), default=False)
-
-    def _holds(self, value: Any) -> bool:
-        holds = self.passes(value)
-        if holds is None:
-            self.strange = value if self.strange is None else self.strange
-        else:
-            self.compared = True
-        return bool(holds)
+        met = False
+        for value in values_of(record, self.name):
+            holds = self.passes(value)
+            if holds is None:
+                self.strange = value if self.strange is None else self.strange
+            else:
+                self.compared, met = True, met or holds
+        return met
 
 
 @dataclass
@@ -226,22 +219,32 @@ class _Parser:
         if self._kind == "sign" and sign in _ORDER and not denied:
             self._next()
             value = self._value()
-            return Test(name, [value], lambda found: _met(_ORDER[sign], compare(found, value)))
+
+            def ordered(found: Any) -> bool | None:
+                order = compare(found, value)
+                return None if order is None else _ORDER[sign](order, 0)
+
+            return Test(name, [value], ordered)
         if self._take("in"):
             self._need("(")
             values = [self._value()]
             while self._take(","):
                 values.append(self._value())
             self._need(")")
-            return Test(name, values, lambda found: _some([_met(_ORDER["="], compare(found, each)) for each in values]))
+
+            def among(found: Any) -> bool | None:
+                orders = {compare(found, each) for each in values}
+                return None if orders == {None} else 0 in orders
+
+            return Test(name, values, among)
         if self._take("between"):
             least = self._value()
             self._need("and")
             most = self._value()
 
             def inside(found: Any) -> bool | None:
-                ends = _met(_ORDER[">="], compare(found, least)), _met(_ORDER["<="], compare(found, most))
-                return None if None in ends else all(ends)
+                low, high = compare(found, least), compare(found, most)
+                return None if low is None or high is None else low >= 0 >= high
 
             return Test(name, [least, most], inside)
         if self._take("like"):
@@ -257,9 +260,9 @@ class _Parser:
         if not (kind in ("text", "number") or word in ("true", "false")):
             self._fail("a value: 'text', a number, true or false")
         self._next()
-        return (
-            word[1:-1].replace("''", "'") if kind == "text" else word == "true" if kind == "keyword" else _spelled(word)
-        )
+        if kind == "text":
+            return word[1:-1].replace("''", "'")
+        return word == "true" if kind == "keyword" else _spelled(word)
 
 
 def compare(found: Any, value: Value) -> int | None:
@@ -303,14 +306,6 @@ def date_of(found: Any) -> str | None:
 def _spelled(number: str) -> int | float:
     """Whole numbers exactly, as ids with more digits than a float keeps."""
     return int(number) if number.strip().lstrip("+-").isdecimal() else float(number)
-
-
-def _met(test: Callable[[int], bool], order: int | None) -> bool | None:
-    return None if order is None else test(order)
-
-
-def _some(met: Sequence[bool | None]) -> bool | None:
-    return None if all(each is None for each in met) else any(met)
 
 
 def _kind(value: Any) -> str:

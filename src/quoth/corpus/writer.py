@@ -215,7 +215,10 @@ class Writer:
         for earlier in new:
             for document in earlier.find_all(segment):
                 raise DuplicateDocumentError(f"document {brief(earlier.id(document))} occurs twice; leave one out")
-        for older, document in self.snapshot.shared_with(segment):
+        known = ((older, document) for older in self.snapshot.segments for document in older.find_all(segment))
+        for older, document in known:
+            if self.snapshot.is_deleted(older, document):
+                continue
             if kept_D is None:
                 already = f"document {brief(older.id(document))} is in {self.path} already"
                 raise DuplicateDocumentError(f"{already}; `quoth replace` replaces it")

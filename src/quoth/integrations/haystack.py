@@ -12,7 +12,7 @@ from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import ExtractedAnswer
 
 from quoth.corpus.corpus import Corpus
-from quoth.integrations.shared import PLACE_KEYS, Found, Searching, opened, quote_of
+from quoth.integrations.shared import PLACE_KEYS, Searching, opened, quote_of
 from quoth.reader.model import Reader
 from quoth.records import Evidence, Prediction, Sentence
 
@@ -80,7 +80,11 @@ class QuothRetriever(_Stored):
         self.warm_up()
         assert self._searching is not None
         found = self._searching.search(query, self.top_k if top_k is None else top_k)
-        return {"documents": [_document(each) for each in found]}
+        documents = (
+            Document(id=each.id, content=each.text, score=each.metadata.pop("score"), meta=each.metadata)
+            for each in found
+        )
+        return {"documents": [*documents]}
 
 
 @component
@@ -144,11 +148,6 @@ class QuothReader(_Stored):
             "answers": [_answer(corpus, query, each, each.evidence[0]) for each in kept],
             "sentences": [_sentence(corpus, each, each.evidence[0]) for each in found.sentences],
         }
-
-
-def _document(found: Found) -> Document:
-    score = found.metadata.pop("score")
-    return Document(id=found.id, content=found.text, meta=found.metadata, score=score)
 
 
 def _sentence(corpus: Corpus, sentence: Sentence, place: Evidence) -> Document:

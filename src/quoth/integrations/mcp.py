@@ -235,10 +235,10 @@ class Tools:
         with self._reading(corpus, where) as searched:
             [found] = Finder(searched).rankings([query], k, [()])
             passages = [
-                Hit(searched[number].passage(row), score).to_dict() | {"corpus": searched[number].name}
+                Passage(**Hit(searched[number].passage(row), score).to_dict() | {"corpus": searched[number].name})
                 for score, (number, row) in found
             ]
-        return Passages(passages=[Passage(**each) for each in passages])
+        return Passages(passages=passages)
 
     def read(
         self,

@@ -21,7 +21,7 @@ from quoth.index.options import Mode, SearchOptions
 from quoth.model.base import CorpusModel
 from quoth.model.loading import load
 from quoth.reader.model import Reader
-from quoth.records import NOT_FOUND, Evidence, Hit, Prediction, Sentence, Status
+from quoth.records import NOT_FOUND, Evidence, Hit, Status
 
 PLACES = 3
 """Places told at most."""
@@ -81,8 +81,24 @@ class Asking:
         return {
             "status": found.status,
             "note": NOTES[found.status],
-            "answers": [_answer(each) for each in found],
-            "sentences": [_sentence(each) for each in found.sentences],
+            "answers": [
+                {
+                    "answer": each.text,
+                    "probability": each.probability,
+                    "status": each.status,
+                    "num_places": each.num_places,
+                    "places": [_place(place) for place in each.evidence[:1]],
+                }
+                for each in found
+            ],
+            "sentences": [
+                {
+                    "sentence": each.text,
+                    "probability": each.probability,
+                    "places": [_place(place) for place in each.evidence],
+                }
+                for each in found.sentences
+            ],
         }
 
     def verify_quote(self, text: str) -> dict[str, Any]:
@@ -96,24 +112,6 @@ class Asking:
             "places": [_place(each) for each in found.places],
             "nearest": [_place(each) for each in found.nearest],
         }
-
-
-def _answer(prediction: Prediction) -> dict[str, Any]:
-    return {
-        "answer": prediction.text,
-        "probability": prediction.probability,
-        "status": prediction.status,
-        "num_places": prediction.num_places,
-        "places": [_place(each) for each in prediction.evidence[:1]],
-    }
-
-
-def _sentence(sentence: Sentence) -> dict[str, Any]:
-    return {
-        "sentence": sentence.text,
-        "probability": sentence.probability,
-        "places": [_place(each) for each in sentence.evidence],
-    }
 
 
 def quote_of(place: Evidence) -> str:

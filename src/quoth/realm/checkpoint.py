@@ -69,18 +69,15 @@ def _weights(folder: Path, leave_out: Collection[str]) -> dict[str, Tensor]:
         raise ModelNotFoundError(f"folder {str(folder)!r} has no model.safetensors and no pytorch_model.bin")
     found: dict[str, Tensor] = {}
     for file in safe:
-        found |= _read_safetensors(file, leave_out)
+        try:
+            with safe_open(file, "pt") as opened:
+                names = [name for name in opened.keys() if name not in leave_out]  # noqa: SIM118
+                found |= {name: opened.get_tensor(name) for name in names}
+        except SafetensorError as error:
+            raise ModelNotFoundError(f"{file} is damaged ({error}); fetch it again") from error
     for file in [] if safe else pickled:
         found |= _read_pickle(file, leave_out)
     return found
-
-
-def _read_safetensors(file: Path, leave_out: Collection[str]) -> dict[str, Tensor]:
-    try:
-        with safe_open(file, "pt") as opened:
-            return {name: opened.get_tensor(name) for name in opened.keys() if name not in leave_out}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ModelNotFoundError(f"{file} is damaged ({error}); fetch it again") from error
 
 
 def _read_pickle(file: Path, leave_out: Collection[str]) -> dict[str, Tensor]:

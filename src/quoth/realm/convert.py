@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import BertWordPieceTokenizer, Tokenizer
 from torch import Tensor
 
 from quoth.encoders.bert import GELU, BertConfig, BertEncoder
@@ -228,8 +228,12 @@ def _fitted(part: Part, config: REALMConfig) -> dict[str, Tensor]:
         encoder = BertEncoder(part.bert)
         module = ReaderModel(encoder, config) if part.names is READER_NAMES else Tower(encoder, config)
     wanted, state = module.state_dict(), part.state()
-    if part.checkpoint.kind == ENCODER:
-        state |= {name: weight for name, weight in _fresh_spans(part, config).items() if name not in state}
+    if part.checkpoint.kind == ENCODER:  # it has no span reader yet: it gets an untrained one, always the same
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            head = SpanHead(part.bert.hidden_size, config.span_width, config.span_hidden, config.reader_layer_norm_eps)
+        fresh = {f"span.{name}": weight for name, weight in head.state_dict().items()}
+        state |= {name: weight for name, weight in fresh.items() if name not in state}
     for name in state:
         if name not in wanted:
             raise _unknown(part.checkpoint, part.published(name))
@@ -241,14 +245,6 @@ def _fitted(part: Part, config: REALMConfig) -> dict[str, Tensor]:
                 f"{list(weight.shape)}; fetch it again"
             )
     return state
-
-
-def _fresh_spans(part: Part, config: REALMConfig) -> dict[str, Tensor]:
-    """The untrained span reader of a model that has none yet, always the same."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        head = SpanHead(part.bert.hidden_size, config.span_width, config.span_hidden, config.reader_layer_norm_eps)
-    return {f"span.{name}": weight for name, weight in head.state_dict().items()}
 
 
 def _write(
@@ -272,7 +268,7 @@ def _write(
     atomic_write_json(output / SETTINGS_FILE, config.to_dict())
 
 
-def _tokenizer(parts: Mapping[str, Part]) -> Tokenizer:
+def _tokenizer(parts: Mapping[str, Part]) -> Tokenizer | BertWordPieceTokenizer:
     """The tokenizer of the first checkpoint with one. Raises ModelNotFoundError if none has one or it does not fit."""
     folders = dict.fromkeys(part.checkpoint.folder for part in parts.values())
     found = next((tokenizer for folder in folders if (tokenizer := _tokenizer_in(folder)) is not None), None)
@@ -286,26 +282,14 @@ def _tokenizer(parts: Mapping[str, Part]) -> Tokenizer:
     return found
 
 
-def _tokenizer_in(folder: Path) -> Tokenizer | None:
+def _tokenizer_in(folder: Path) -> Tokenizer | BertWordPieceTokenizer | None:
     if (folder / "tokenizer.json").is_file():
         return Tokenizer.from_file(str(folder / "tokenizer.json"))
     if not (folder / "vocab.txt").is_file():
         return None
     settings = folder / "tokenizer_config.json"
     lowercase = read_json(settings).get("do_lower_case", True) if settings.is_file() else True
-    return _wordpiece(folder / "vocab.txt", lowercase=lowercase)
-
-
-def _wordpiece(vocabulary: Path, *, lowercase: bool) -> Tokenizer:
-    """BERT's tokenizer for the pieces listed in a `vocab.txt`, one per line."""
-    pieces = models.WordPiece.read_file(str(vocabulary))
-    tokenizer = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
-    tokenizer.add_special_tokens([token for token in BERT_TOKENS.values() if token in pieces])
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", pieces["[SEP]"]), ("[CLS]", pieces["[CLS]"]))
-    tokenizer.decoder = decoders.WordPiece()
-    return tokenizer
+    return BertWordPieceTokenizer.from_file(str(folder / "vocab.txt"), lowercase=lowercase)
 
 
 def _notes(parts: Mapping[str, Part]) -> Iterator[str]:

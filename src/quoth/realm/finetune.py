@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import answer_ranges, holders
 from quoth.datasets.questions import QAExample
 from quoth.encoders.transformer import pair_batch
@@ -32,9 +33,6 @@ from quoth.records import Passage
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.epochs import turns
 from quoth.training.trainer import Step
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +113,20 @@ class FineTuneTask(REALMTask):
         ids = [ids for ids, _ in model.tokenizer.pieces([question.text for question, _ in drawn])]
         with model.autocast():
             q_QD = model.queries(pair_batch(model.tokenizer, query_inputs(model.tokenizer, config, ids), self.device))
-        return [
-            self._beam(question, of_it[: config.query_tokens - 2], right, q_D)
-            for (question, right), of_it, q_D in zip(drawn, ids, q_QD.float(), strict=True)
-        ]
-
-    def _beam(self, question: QAExample, ids: Sequence[int], right: NDArray[np.int64], q_D: Tensor) -> Beam:
-        config = self.model.config
-        with torch.no_grad():
-            beam_K = (self._z_PD @ q_D).topk(self.config.retriever_beam_size).indices
-        relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
-        right_K = torch.isin(beam_K, torch.from_numpy(right).to(self.device))
-        read_R = torch.arange(self.config.num_reader_passages, device=self.device)
-        if self.config.force_positive and bool(right_K.any()) and not bool(right_K[read_R].any()):
-            read_R[-1] = right_K.nonzero()[0, 0]
-        passages = [self._corpus.passage(int(self._rows_P[at])) for at in beam_K[read_R].tolist()]
-        texts, titles = [p.text for p in passages], [p.title for p in passages]
-        seen = readings(self.model.tokenizer, config, ids, texts, titles)
-        return Beam(question, relevance_K, right_K, read_R, passages, seen)
+        beams = []
+        for (question, right), of_it, q_D in zip(drawn, ids, q_QD.float(), strict=True):
+            with torch.no_grad():
+                beam_K = (self._z_PD @ q_D).topk(self.config.retriever_beam_size).indices
+            relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
+            right_K = torch.isin(beam_K, torch.from_numpy(right).to(self.device))
+            read_R = torch.arange(self.config.num_reader_passages, device=self.device)
+            if self.config.force_positive and bool(right_K.any()) and not bool(right_K[read_R].any()):
+                read_R[-1] = right_K.nonzero()[0, 0]
+            passages = [self._corpus.passage(int(self._rows_P[at])) for at in beam_K[read_R].tolist()]
+            texts, titles = [p.text for p in passages], [p.title for p in passages]
+            seen = readings(model.tokenizer, config, of_it[: config.question_room], texts, titles)
+            beams.append(Beam(question, relevance_K, right_K, read_R, passages, seen))
+        return beams
 
     def _reader_loss(self, beam: Beam, scores_RTW: Tensor) -> Tensor:
         config = self.model.config

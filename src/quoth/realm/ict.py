@@ -6,11 +6,12 @@ Knows: sentences and passages of a corpus, and the step's gradient. Does not kno
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
+from quoth.corpus.corpus import Corpus
 from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError
 from quoth.realm.config import ICTConfig
@@ -20,9 +21,6 @@ from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.text.passages import sentences
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.trainer import Step
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
 
 Example = tuple[str, str, str]
 """A sentence, the passage it was taken from, and that passage's title."""

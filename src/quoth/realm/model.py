@@ -8,16 +8,14 @@ Does not know: which of the two kinds of readers reads (own_reader).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal, overload
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Literal, overload
 
 from quoth.answers.evidence import Source
 from quoth.corpus.bm25 import best_places
+from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.hub import locate
@@ -33,9 +31,6 @@ from quoth.realm.towers import PassageEncoder
 from quoth.records import Hits, Likelihood, Predictions
 from quoth.text.tokenizer import fill_in, masked_ids
 from quoth.timing import step
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
 
 
 class REALM(CorpusModel):
@@ -134,13 +129,13 @@ class REALM(CorpusModel):
         check_questions(question)
         own = options.resolved(self.config.defaults)
         by_eq_1, least = own.combine == "marginal", self.reader.check(own)
-        null_D = self._null_if(own.null_document, by_eq_1)
+        null = self._null_if(own.null_document, by_eq_1)
         texts = [text.strip() for text in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
         find = self._fused if own.mode == "hybrid" else self._queries
         found: list[Predictions] = []
         for query in find(texts, asked, self.config.num_read(own.passages), exclude):
-            how = How(own.top_k, by_eq_1, self._relevance(null_D, query), own.mode == "hybrid", least)
+            how = How(own.top_k, by_eq_1, null and null(query), own.mode == "hybrid", least)
             found.append(Predictions(self.reader.answers(query, self._sources(query), how)))
         return found
 
@@ -217,12 +212,11 @@ class REALM(CorpusModel):
         """
         tokenizer, texts = self.encoder.tokenizer, [with_mask(one, self.encoder.tokenizer.mask_token) for one in text]
         masked = [masked_ids(tokenizer, one, self.config.question_room) for one in texts]
-        combine, null = self.reader.combined(options.combine, self.config.defaults.combine), options.null_document
-        by_eq_1 = combine == "marginal"
-        null_D = self._null_if(by_eq_1 if null is None else null, by_eq_1)
+        by_eq_1 = self.reader.combined(options.combine, self.config.defaults.combine) == "marginal"
+        null = self._null_if(by_eq_1 if options.null_document is None else options.null_document, by_eq_1)
         found: list[Predictions] = []
         for query in self._queries(texts, masked, self.config.num_read(options.passages), exclude):
-            how = How(options.top_k, by_eq_1, self._relevance(null_D, query))
+            how = How(options.top_k, by_eq_1, null and null(query))
             answers = self.reader.fillings(query, self._sources(query), how)
             found.append(
                 Predictions(replace(one, sequence=fill_in(tokenizer, query.text, one.text)) for one in answers)
@@ -268,7 +262,7 @@ class REALM(CorpusModel):
         def found(masks: int) -> tuple[EncodedQuery, list[Source], float]:
             masked = masked_ids(self.encoder.tokenizer, text, self.config.question_room, masks)
             [query] = self._queries([text], [masked], self.config.num_read(passages), exclude)
-            return query, self._sources(query), self.encoder.scale * float(self._null @ query.vector_D)
+            return query, self._sources(query), self._null()(query)
 
         return self.reader.likelihood(text, answer, found)
 
@@ -294,21 +288,16 @@ class REALM(CorpusModel):
         """
         return super().search(query, k, "hybrid" if mode == "auto" else mode)
 
-    @property
-    def _null(self) -> NDArray[np.float32]:
-        """The vector of the null document: [D]."""
-        vector_D: NDArray[np.float32] = self.encoder.passages([""], [""])[0].vectors_TD[0]
-        return vector_D
+    def _null(self) -> Callable[[EncodedQuery], float]:
+        """f(x, null document), by the query."""
+        null_D = self.encoder.passages([""], [""])[0].vectors_TD[0]
+        return lambda query: self.encoder.scale * float(null_D @ query.vector_D)
 
-    def _null_if(self, wanted: bool, by_eq_1: bool) -> NDArray[np.float32] | None:
-        """The vector of the null document: [D]; None if it is not one of z. Raises InputError if there is no z."""
+    def _null_if(self, wanted: bool, by_eq_1: bool) -> Callable[[EncodedQuery], float] | None:
+        """The same; None if the null document is not one of z. Raises InputError if there is no z."""
         if wanted and not by_eq_1:
             raise InputError("null_document is True and combine 'softmax'; it is for combine='marginal'")
-        return self._null if wanted else None
-
-    def _relevance(self, null_D: NDArray[np.float32] | None, query: EncodedQuery) -> float | None:
-        """f(x, null document)."""
-        return None if null_D is None else self.encoder.scale * float(null_D @ query.vector_D)
+        return self._null() if wanted else None
 
     def _queries(
         self, texts: Sequence[str], asked: Sequence[Sequence[int]], passages: int, exclude: Exclude

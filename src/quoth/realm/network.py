@@ -47,9 +47,13 @@ class ReaderModel(nn.Module):
     def __init__(self, encoder: Any, config: REALMConfig) -> None:
         super().__init__()
         self.encoder, self.config = encoder, config
+        # The encoder's own, without any adapter around them.
+        words = [module for name, module in encoder.named_modules() if name.endswith("embeddings.word_embeddings")]
+        if len(words) != 1:
+            raise InputError(f"{type(encoder).__name__} has no word embeddings; a REALM requires a BERT or RoBERTa")
         shape = encoder.config
         activation, eps = getattr(shape, "hidden_act", "gelu"), float(getattr(shape, "layer_norm_eps", 1e-12))
-        self.mlm = MLMHead(_word_embeddings(encoder), activation, eps)
+        self.mlm = MLMHead(words[0], activation, eps)
         self.span = SpanHead(
             int(shape.hidden_size), config.span_width, config.span_hidden, config.reader_layer_norm_eps
         )
@@ -58,15 +62,6 @@ class ReaderModel(nn.Module):
         """Last hidden states: [B, T, H]."""
         states_BTH: Tensor = self.encoder(**batch.arguments()).last_hidden_state
         return states_BTH
-
-
-def _word_embeddings(encoder: Any) -> nn.Embedding:
-    """The encoder's own, without any adapter around it."""
-    found = [module for name, module in encoder.named_modules() if name.endswith("embeddings.word_embeddings")]
-    if len(found) != 1:
-        raise InputError(f"{type(encoder).__name__} has no word embeddings; a REALM requires a BERT or RoBERTa")
-    words: nn.Embedding = found[0]
-    return words
 
 
 def readings(

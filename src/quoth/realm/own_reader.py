@@ -138,29 +138,25 @@ class OwnReader:
 
     def spans(self, read: Sequence[Reading]) -> list[Spans]:
         """The answers in each passage, as `legal_spans` gives them."""
-        found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), -np.inf)] * len(read)
-        for member, scores_TW in self._run(read, lambda part: self.model.span(self._states(part))):
-            reading = read[member]
+        found = []
+        rows = self._run(read, lambda part: self.model.span(self._states(part)))
+        for reading, scores_TW in zip(read, rows, strict=True):
             first_C, beyond_C = np.nonzero(legal_spans(reading, scores_TW.shape[1]))
             start_C, end_C = reading.offsets_T2[first_C, 0], reading.offsets_T2[first_C + beyond_C, 1]
             score_C = scores_TW[reading.body + first_C, beyond_C].astype(np.float64)
-            found[member] = Spans(start_C, end_C, score_C, log_sum_exp(score_C))
+            found.append(Spans(start_C, end_C, score_C, log_sum_exp(score_C)))
         return found
 
     def masked(self, read: Sequence[Reading]) -> NDArray[np.float32]:
         """log p(y|z, x) of every token of the vocabulary at the first mask of each input: [B, V]."""
-        found = np.empty((len(read), len(self.model.mlm.bias)), np.float32)
-        for member, log_p_V in self._run(read, lambda part: self._log_p(part, 1)[:, 0]):
-            found[member] = log_p_V
-        return found
+        rows = self._run(read, lambda part: self._log_p(part, 1)[:, 0])
+        return np.array(rows, np.float32).reshape(len(read), len(self.model.mlm.bias))
 
     def at_masks(self, read: Sequence[Reading], hidden_M: Sequence[int]) -> NDArray[np.float32]:
         """log p(y_m|z, x) of these tokens, one at each of the first M masks of each input: [B, M]."""
-        found = np.empty((len(read), len(hidden_M)), np.float32)
         which = torch.arange(len(hidden_M)), list(hidden_M)
-        for member, log_p_M in self._run(read, lambda part: self._log_p(part, len(hidden_M))[:, *which]):
-            found[member] = log_p_M
-        return found
+        rows = self._run(read, lambda part: self._log_p(part, len(hidden_M))[:, *which])
+        return np.array(rows, np.float32).reshape(len(read), len(hidden_M))
 
     def _log_p(self, read: Sequence[Reading], masks: int) -> Tensor:
         """log p of the vocabulary at the first masks of the inputs, one per word piece: [B, M, V]."""
@@ -172,10 +168,10 @@ class OwnReader:
     def _states(self, read: Sequence[Reading]) -> Tensor:
         return self.model.states(pair_batch(self.tokenizer, [reading.pair for reading in read], self._device))
 
-    def _run(
-        self, read: Sequence[Reading], forward: Callable[[list[Reading]], Tensor]
-    ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        return run_batched(read, [len(reading.pair.ids_T) for reading in read], forward)
+    def _run(self, read: Sequence[Reading], forward: Callable[[list[Reading]], Tensor]) -> list[NDArray[np.float32]]:
+        """What `forward` makes of each input, in their order."""
+        rows = dict(run_batched(read, [len(reading.pair.ids_T) for reading in read], forward))
+        return [rows[number] for number in range(len(read))]
 
     def _read(self, query: EncodedQuery, sources: Sequence[Source]) -> list[Read]:
         passages = [source.passage for source in sources]

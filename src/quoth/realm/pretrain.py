@@ -11,16 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from quoth.corpus.corpus import Corpus
 from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.reader.spans import Reading
 from quoth.realm.config import PretrainConfig
+from quoth.realm.index_refresh import FixedIndex, IndexRefresher
 from quoth.realm.losses import log_retrieval, marginal_of_product, marginal_per_token, relevance, retrieval_utility
 from quoth.realm.network import readings
 from quoth.realm.salient import Masked, MaskedTexts
@@ -29,10 +31,6 @@ from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.records import Passage
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.trainer import Step
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
-    from quoth.realm.index_refresh import FixedIndex, IndexRefresher
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,13 @@ class PretrainTask(REALMTask):
         self.texts, self.config, self._searched = texts, config, searched
         self._neighbourhood = neighbourhood
         self._retrieved = model.config.num_candidates - 1
-        if (others := self._always_left()) < self._retrieved:
+        # The least number of passages that are not trivial for an example.
+        if searched is not None:
+            others = searched.num_passages - _most_passages(searched, texts.corpus)
+        else:
+            trivial = 1 if config.exclude_self == "passage" else _most_passages(texts.corpus)
+            others = texts.corpus.num_passages - trivial
+        if others < self._retrieved:
             raise InputError(
                 f"{self._retrieved} passages are to be retrieved for an example, but only {others} are not of its own "
                 f"{config.exclude_self}; give more documents, or lower num_candidates"
@@ -147,13 +151,6 @@ class PretrainTask(REALMTask):
         log_p_BNM, masked_BM = self._likelihood(drawn, read)
         tokens = _tokens(read) + sum(len(pair.ids_T) for pair in inputs)
         return Marginal(log_p_BNM, relevance_BN, masked_BM, found), tokens
-
-    def _always_left(self) -> int:
-        """The least number of passages that are not trivial for an example."""
-        if self._searched is not None:
-            return self._searched.num_passages - _most_passages(self._searched, self.texts.corpus)
-        trivial = 1 if self.config.exclude_self == "passage" else _most_passages(self.texts.corpus)
-        return self.texts.corpus.num_passages - trivial
 
     def _trivial(self, passage: Passage) -> list[int]:
         """The rows never retrieved for an example of this passage; none if its text does not occur there."""

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.ner.tagger import Tagger
 from quoth.realm.config import Salience
 from quoth.records import Passage, TaggedSpan
 from quoth.text.boundaries import MAY_END, MAY_START, boundary_flags
 from quoth.text.tokenizer import PairTokenizer
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
 
 MASKED_SHARE = 0.15
 """The share of the tokens that masking "tokens" hides."""

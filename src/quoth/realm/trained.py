@@ -146,22 +146,18 @@ class TrainedREALM:
         folder.mkdir(parents=True, exist_ok=True)
         heads: dict[str, Tensor] = {}
         for name, part in self._parts():
-            if name in self._trained:
-                self._save_encoder(folder / name, part.encoder)
-            else:
+            if name not in self._trained:
                 self._copy_encoder(folder / name, self._origins[name])
+            elif self._rank:
+                save_adapter(folder / name, part.encoder, self.config.base or self._source.base)
+            else:
+                part.encoder.save_pretrained(folder / name)
+                self.tokenizer.hf.save_pretrained(folder / name)
             heads |= {f"{name}.{key}": weight.detach().cpu().contiguous() for key, weight in head_state(part).items()}
         atomic_write_bytes(folder / HEADS_FILE, save(heads))
         whole = all((folder / name / "config.json").is_file() for name, _ in self._parts())
         base = "" if whole else self.config.base or self._source.base
         atomic_write_json(folder / SETTINGS_FILE, replace(self.config, base=base).to_dict())
-
-    def _save_encoder(self, folder: Path, encoder: Any) -> None:
-        if self._rank:
-            save_adapter(folder, encoder, self.config.base or self._source.base)
-        else:
-            encoder.save_pretrained(folder)
-            self.tokenizer.hf.save_pretrained(folder)
 
     def _copy_encoder(self, folder: Path, origin: str) -> None:
         """The source's files of a part: the whole encoder, the adapter, or none if it is the base itself."""

@@ -12,7 +12,6 @@ from quoth.sources.source import Cell, Piece, Source, Text
 
 _SPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _W = f"{{{_SPACE}}}"
-_NOTES = ("footnotes", "endnotes")
 
 
 def read(content: bytes, name: str) -> Source:
@@ -23,7 +22,7 @@ def read(content: bytes, name: str) -> Source:
     writer = _Writer(Text("element"))
     writer.blocks(document.element.body)
     for part in document.part.package.iter_parts():
-        if part.partname.rpartition("/")[2] in [f"{kind}.xml" for kind in _NOTES]:
+        if part.partname.rpartition("/")[2] in ("footnotes.xml", "endnotes.xml"):
             writer.notes(part.blob)
     return writer.text.source(facts(document.core_properties))
 
@@ -57,7 +56,9 @@ class _Writer:
                 self.text.pieces([Piece(said, (f"note {note.get(_W + 'id')}",))])
 
     def _paragraph(self, paragraph: Any, place: str) -> None:
-        is_item = paragraph.find(f"{_W}pPr/{_W}numPr") is not None or _style(paragraph).startswith("List")
+        style = paragraph.find(f"{_W}pPr/{_W}pStyle")
+        is_list = style is not None and str(style.get(_W + "val")).startswith("List")
+        is_item = is_list or paragraph.find(f"{_W}pPr/{_W}numPr") is not None
         self.text.gap("\n" if is_item else "\n\n")
         for number, line in enumerate(_characters(paragraph).split("\n")):
             self.text.gap("\n")
@@ -65,11 +66,6 @@ class _Writer:
                 self.text.mark("- ")
             self.text.pieces([Piece(line, (place,))])
         self.text.gap("\n" if is_item else "\n\n")
-
-
-def _style(paragraph: Any) -> str:
-    style = paragraph.find(f"{_W}pPr/{_W}pStyle")
-    return "" if style is None else str(style.get(_W + "val"))
 
 
 def _characters(part: Any) -> str:

@@ -43,9 +43,9 @@ def read(content: bytes, name: str) -> Source:
     metas = [node.attributes for node in page.css("meta")]
     facts = {meta.get("name") or meta.get("property"): meta.get("content") for meta in metas}
     title = page.css_first("title")
-    heading = title.text() if title is not None else ""
+    heading = "" if title is None else " ".join(title.text().split())
     date = next((facts[key] for key in _DATES if facts.get(key)), "")
-    return writer.text.source({"title": " ".join(heading.split()), "author": facts.get("author"), "date": date})
+    return writer.text.source({"title": heading, "author": facts.get("author"), "date": date})
 
 
 def _characters(content: bytes) -> str:
@@ -66,17 +66,11 @@ def _path(node: Any) -> str:
     return next(path for each, path in siblings if each.mem_id == node.mem_id)
 
 
-def _children(node: Any) -> Iterator[Any]:
-    child = node.child
-    while child is not None:
-        yield child
-        child = child.next
-
-
 def _with_paths(node: Any, path: str) -> Iterator[tuple[Any, str]]:
     """The children of an element with their paths; those of a text is its parent's."""
-    kinds, seen, elements = Counter(child.tag for child in _children(node)), Counter[str](), 0
-    for child in _children(node):
+    children = [*node.iter(include_text=True)]
+    kinds, seen, elements = Counter(child.tag for child in children), Counter[str](), 0
+    for child in children:
         if child.tag.startswith("-"):
             yield child, path
             continue

@@ -123,17 +123,8 @@ def _edge_strips(page: Page) -> Iterator[tuple[tuple[bool, str], int, bool]]:
 
 
 def _gaps(strip: Strip) -> Gaps:
-    edges = [
-        (-1e9, strip[0][0].left),
-        *((a[-1].right, b[0].left) for a, b in pairwise(strip)),
-        (strip[-1][-1].right, 1e9),
-    ]
-    return [gap for gap in edges if gap[1] > gap[0]]
-
-
-def _common(one: Gaps, other: Gaps, least: float) -> Gaps:
-    both = ((max(a, c), min(b, d)) for a, b in one for c, d in other)
-    return [gap for gap in both if gap[1] - gap[0] >= least]
+    rights, lefts = [-1e9, *(piece[-1].right for piece in strip)], [*(piece[0].left for piece in strip), 1e9]
+    return [(low, high) for low, high in zip(rights, lefts, strict=True) if high > low]
 
 
 def _inner(gaps: Gaps, words: Iterable[Word]) -> list[float]:
@@ -151,7 +142,8 @@ def _groups(strips: Sequence[Strip]) -> Iterator[tuple[list[Strip], list[float]]
         gaps, inner, end = _gaps(strips[at]), list[float](), at + 1
         words = [word for piece in strips[at] for word in piece]
         while end < len(strips) and _top(strips[end]) - _bottom(strips[end - 1]) < _CLOSE * _height(strips[end]):
-            common = _common(gaps, _gaps(strips[end]), _GUTTER * _height(strips[end]) * 0.6)
+            both = ((max(a, c), min(b, d)) for a, b in gaps for c, d in _gaps(strips[end]))
+            common = [gap for gap in both if gap[1] - gap[0] >= _GUTTER * _height(strips[end]) * 0.6]
             more = [*words, *(word for piece in strips[end] for word in piece)]
             if not (found := _inner(common, more)):
                 break

@@ -123,14 +123,8 @@ class _Page:
             self._own |= {*rest.split()[:1]}
         elif name == "TS":
             self._table()
-        elif (known := getattr(self, f"_do_{name}", None)) is not None:
-            known([self._clean(each) for each in args_of(rest)])
-        elif name in _FONTS:
-            self._font(name, [self._clean(each) for each in args_of(rest)])
-        elif name in _CALLED:
-            self._mdoc([name, *map(self._clean, args_of(rest))])
-        elif name in self._own or name.startswith("%"):
-            self._words(" ".join(map(self._clean, args_of(rest))))
+        else:
+            self._macro(name, [self._clean(each) for each in args_of(rest)])
 
     def _condition(self, name: str | None, test: str | None, rest: str) -> None:
         """`.if`, `.ie`, and `.el`, which has no name and test: what a terminal (n) with groff's registers meets."""
@@ -182,156 +176,110 @@ class _Page:
     def _cells(self, cells: Sequence[str]) -> list[list[Piece]]:
         return [[Piece(self._clean(cell.removesuffix("T{")), (self._at,))] for cell in cells]
 
-    # Of both sets of macros.
+    def _macro(self, name: str, args: list[str]) -> None:
+        """The macros of both sets, and of man(7), with what pod2man and docutils define."""
+        match name:
+            case "br" | "Rs" | "Re":
+                self._text.gap("\n")
+            case "sp" | "Sp" | "INDENT" | "UNINDENT":
+                self._text.gap()
+            case "nf" | "EX" | "Vb" | "fi" | "EE" | "Ve":
+                self._is_filled = name in ("fi", "EE", "Ve")
+                self._text.gap("\n")
+            case "IX" | "Os":
+                pass
+            case "TH" | "Dt":
+                section_and_date = args[1:] if name == "TH" else args[1:2]
+                for fact, value in zip(("section", "date"), section_and_date, strict=False):
+                    self._facts.setdefault(fact, value)
+                if args:
+                    self._facts["title"] = f"{args[0]}({args[1]})" if len(args) > 1 else args[0]
+            case "SH" | "SS" | "Sh" | "Ss":
+                self._heading(args)
+            case "PP" | "P" | "LP" | "HP" | "RS" | "RE" | "Pp" | "Lp":
+                self._tag = 0
+                self._text.gap()
+            case "TP":
+                self._text.gap()
+                self._tag = 1
+            case "TQ":
+                if self._tag == 2:
+                    self._text.join(", ")
+                self._tag = 1
+            case "IP":
+                self._tag = 0
+                self._text.gap()
+                if (tag := args[0].strip() if args else "") in _MARKS:
+                    self._text.mark("- ")
+                elif tag:
+                    self._text.pieces([Piece(tag, (self._at,))])
+                    self._tag = 2
+            case "UR" | "MT":
+                self._url = Piece(f"<{args[0]}>" if args else "", (self._at,))
+            case "UE" | "ME":
+                self._text.pieces([self._url, Piece(f"{''.join(args[:1])} ", (self._at,))])
+            case "MR":
+                self._words(f"{args[0]}({args[1]}){''.join(args[2:])}" if len(args) > 1 else " ".join(args))
+            case "OP":
+                self._words(f"[{' '.join(args)}]")
+            case "SY":
+                self._text.gap("\n")
+                self._words(" ".join(args))
+            case _:
+                self._mdoc_macro(name, args)
 
-    def _do_br(self, _: list[str]) -> None:
-        self._text.gap("\n")
-
-    _do_Rs = _do_Re = _do_br
-
-    def _do_sp(self, _: list[str]) -> None:
-        self._text.gap()
-
-    def _do_nf(self, _: list[str]) -> None:
-        self._is_filled = False
-        self._text.gap("\n")
-
-    def _do_fi(self, _: list[str]) -> None:
-        self._is_filled = True
-        self._text.gap("\n")
-
-    _do_EX = _do_Vb = _do_nf
-    _do_EE = _do_Ve = _do_fi
-    _do_Sp = _do_INDENT = _do_UNINDENT = _do_sp
-
-    # man(7), and what pod2man and docutils define
-
-    def _do_IX(self, _: list[str]) -> None:
-        return
-
-    def _do_TH(self, args: list[str]) -> None:
-        for name, value in zip(("section", "date"), args[1:], strict=False):
-            self._facts.setdefault(name, value)
-        if args:
-            self._facts["title"] = f"{args[0]}({args[1]})" if len(args) > 1 else args[0]
-
-    def _do_SH(self, args: list[str]) -> None:
+    def _heading(self, args: list[str]) -> None:
         self._is_filled, self._tag = True, 0
         self._text.gap()
         if not args:
-            self._next = self._do_SH
+            self._next = self._heading
             return
         self._text.pieces([Piece(" ".join(args), (self._at,))])
         self._text.gap()
 
-    _do_SS = _do_SH
-
-    def _do_PP(self, _: list[str]) -> None:
-        self._tag = 0
-        self._text.gap()
-
-    _do_P = _do_LP = _do_HP = _do_RS = _do_RE = _do_PP
-
-    def _do_TP(self, _: list[str]) -> None:
-        self._text.gap()
-        self._tag = 1
-
-    def _do_TQ(self, _: list[str]) -> None:
-        if self._tag == 2:
-            self._text.join(", ")
-        self._tag = 1
-
-    def _do_IP(self, args: list[str]) -> None:
-        self._do_PP([])
-        tag = args[0].strip() if args else ""
-        if tag in _MARKS:
-            self._text.mark("- ")
-        elif tag:
-            self._text.pieces([Piece(tag, (self._at,))])
-            self._tag = 2
-
-    def _do_UR(self, args: list[str]) -> None:
-        self._url = Piece(f"<{args[0]}>" if args else "", (self._at,))
-
-    _do_MT = _do_UR
-
-    def _do_UE(self, args: list[str]) -> None:
-        self._text.pieces([self._url, Piece(f"{''.join(args[:1])} ", (self._at,))])
-
-    _do_ME = _do_UE
-
-    def _do_MR(self, args: list[str]) -> None:
-        self._words(f"{args[0]}({args[1]}){''.join(args[2:])}" if len(args) > 1 else " ".join(args))
-
-    def _do_OP(self, args: list[str]) -> None:
-        self._words(f"[{' '.join(args)}]")
-
-    def _do_SY(self, args: list[str]) -> None:
-        self._text.gap("\n")
-        self._words(" ".join(args))
-
-    def _font(self, name: str, args: list[str]) -> None:
-        if args:
-            self._words((" " if _FONTS[name] else "").join(args))
-        else:
-            self._next = lambda words: self._words(" ".join(words))
-
-    # mdoc(7)
-
-    def _do_Dd(self, args: list[str]) -> None:
-        self._facts.setdefault("date", " ".join(args).strip("$ ").removeprefix("Mdocdate: "))
-
-    def _do_Dt(self, args: list[str]) -> None:
-        self._do_TH(args[:2])
-
-    _do_Os = _do_IX
-    _do_Sh = _do_Ss = _do_SH
-    _do_Pp = _do_Lp = _do_PP
-
-    def _do_Nd(self, args: list[str]) -> None:
-        self._words(f"– {self._flat(args)}")
-
-    def _do_Nm(self, args: list[str]) -> None:
-        self._name = self._name or (args[0] if args else "")
-        self._mdoc(["Nm", *args])
-
-    def _do_Bl(self, args: list[str]) -> None:
-        self._lists.append(next((each for each in args if each.startswith("-")), ""))
-
-    def _do_El(self, _: list[str]) -> None:
-        self._tag = 0
-        if self._lists:
-            self._lists.pop()
-        self._text.gap()
-
-    def _do_It(self, args: list[str]) -> None:
-        self._tag = 0
-        self._text.gap()
-        kind = self._lists[-1] if self._lists else ""
-        if kind in ("-bullet", "-dash", "-hyphen"):
-            self._text.mark("- ")
-        elif args:
-            self._mdoc(args)
-            if kind != "-column":
-                self._tag = 2
-
-    def _do_Bd(self, args: list[str]) -> None:
-        self._is_filled = not {"-literal", "-unfilled"} & {*args}
-        self._text.gap()
-
-    def _do_Ed(self, _: list[str]) -> None:
-        self._is_filled = True
-        self._text.gap()
-
-    def _do_D1(self, args: list[str]) -> None:
-        self._text.gap("\n")
-        self._mdoc(args)
-        self._text.gap("\n")
-
-    _do_Dl = _do_D1
-
-    def _do_Ex(self, args: list[str]) -> None:
-        self._words(f"The {' '.join(args[1:]) or self._name} utility exits 0 on success, and >0 if an error occurs.")
+    def _mdoc_macro(self, name: str, args: list[str]) -> None:
+        """The macros of mdoc(7), those that set words, and those that the page defines."""
+        match name:
+            case "Dd":
+                self._facts.setdefault("date", " ".join(args).strip("$ ").removeprefix("Mdocdate: "))
+            case "Nd":
+                self._words(f"– {self._flat(args)}")
+            case "Nm":
+                self._name = self._name or (args[0] if args else "")
+                self._mdoc(["Nm", *args])
+            case "Bl":
+                self._lists.append(next((each for each in args if each.startswith("-")), ""))
+            case "El":
+                self._tag = 0
+                self._lists = self._lists[:-1]
+                self._text.gap()
+            case "It":
+                self._tag = 0
+                self._text.gap()
+                kind = self._lists[-1] if self._lists else ""
+                if kind in ("-bullet", "-dash", "-hyphen"):
+                    self._text.mark("- ")
+                elif args:
+                    self._mdoc(args)
+                    self._tag = 0 if kind == "-column" else 2
+            case "Bd" | "Ed":
+                self._is_filled = name == "Ed" or not {"-literal", "-unfilled"} & {*args}
+                self._text.gap()
+            case "D1" | "Dl":
+                self._text.gap("\n")
+                self._mdoc(args)
+                self._text.gap("\n")
+            case "Ex":
+                utility = " ".join(args[1:]) or self._name
+                self._words(f"The {utility} utility exits 0 on success, and >0 if an error occurs.")
+            case _ if name in _FONTS and args:
+                self._words((" " if _FONTS[name] else "").join(args))
+            case _ if name in _FONTS:
+                self._next = lambda words: self._words(" ".join(words))
+            case _ if name in _CALLED:
+                self._mdoc([name, *args])
+            case _ if name in self._own or name.startswith("%"):
+                self._words(" ".join(args))
 
     def _mdoc(self, tokens: Sequence[str]) -> None:
         self._is_glued |= tokens[-1:] == ["Ns"]
@@ -367,8 +315,10 @@ class _Page:
                 macro = token
                 if token in _NAMES:
                     put(_NAMES[token])
-                elif token == "Nm" and self._is_bare(tokens, token):
-                    put(self._name)
+                elif token == "Nm":
+                    after = tokens[tokens.index(token) + 1 :][:1]
+                    if not after or after[0] in _CALLED or after[0] in _ENDS:  # it has no name of its own
+                        put(self._name)
             elif token in _ENDS:
                 put(token, close=True)
             else:
@@ -378,9 +328,3 @@ class _Page:
                 elif macro == "(":
                     out[-1], macro = f"({token})", ""
         return "".join([*out, *reversed(ends), *tokens[trailing:]])
-
-    @staticmethod
-    def _is_bare(tokens: Sequence[str], token: str) -> bool:
-        """Whether a macro has no word of its own."""
-        after = tokens[tokens.index(token) + 1 :]
-        return not after or after[0] in _CALLED or after[0] in _ENDS

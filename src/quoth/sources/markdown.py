@@ -37,18 +37,12 @@ _INLINE = re.compile(
 
 def read(text: str) -> Source:
     """The text of a Markdown file."""
-    lines = text.splitlines()
-    facts, first = _front_matter(lines)
-    return _Writer(lines, first).source(facts)
-
-
-def _front_matter(lines: Sequence[str]) -> tuple[dict[str, Any], int]:
-    """The plain fields between two lines of ---, and the line where the text begins."""
-    if not lines or lines[0].strip() != "---":
-        return {}, 0
-    end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), 0)
+    lines, end = text.splitlines(), 0
+    if lines and lines[0].strip() == "---":  # front matter: plain fields up to the next such line
+        end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), 0)
     fields = (_FIELD.match(line) for line in lines[1:end])
-    return {field[1]: field[2].strip().strip("\"'") for field in fields if field}, end + 1 if end else 0
+    facts = {field[1]: field[2].strip().strip("\"'") for field in fields if field}
+    return _Writer(lines, end + 1 if end else 0).source(facts)
 
 
 class _Writer:
@@ -68,6 +62,7 @@ class _Writer:
         """Takes what begins at this line; returns the line after it."""
         quote = _QUOTE.match(line)
         line = line[quote.end() :] if quote else line
+        following = "".join(self._lines[at + 1 : at + 2])
         if not line.strip():
             self._flush()
         elif fence := _FENCE.match(line):
@@ -80,12 +75,7 @@ class _Writer:
             self._title(self._paragraph)
         elif _RULE.match(line) or _DEFINITION.match(line):
             self._flush()
-        elif (
-            "|" in line
-            and at + 1 < len(self._lines)
-            and "-" in self._lines[at + 1]
-            and _BARS.match(self._lines[at + 1])
-        ):
+        elif "|" in line and "-" in following and _BARS.match(following):
             return self._table(at)
         elif item := _ITEM.match(line):
             self._flush("\n")
@@ -105,9 +95,8 @@ class _Writer:
 
     def _flush(self, gap: str = "\n\n") -> None:
         """Ends the paragraph."""
-        if self._paragraph:
-            self._text.prose(self._paragraph, inline)
-            self._paragraph = []
+        self._text.prose(self._paragraph, inline)
+        self._paragraph = []
         self._text.gap(gap)
 
     def _title(self, lines: list[tuple[str, int]]) -> None:
@@ -115,19 +104,15 @@ class _Writer:
             self._flush()
         self._text.gap()
         self._text.prose(lines, inline)
-        self._heading = self._heading or "".join(
-            said for said, _ in inline(" ".join(line for line, _ in lines).strip())
-        )
+        parts = inline(" ".join(line for line, _ in lines).strip())
+        self._heading = self._heading or "".join(said for said, _ in parts)
         self._paragraph = []
         self._text.gap()
 
     def _code(self, at: int, ends: Any, after: int = 1) -> int:
         self._flush()
         end = next((n for n in range(at + 1, len(self._lines)) if ends(self._lines[n])), len(self._lines))
-        for number in range(at + 1, end):
-            self._text.add(self._lines[number].rstrip(), number + 1)
-            self._text.gap("\n" if self._lines[number].strip() else "\n\n")
-        self._text.gap()
+        self._text.code(self._lines[at + 1 : end], at + 2)
         return end + after
 
     def _table(self, at: int) -> int:
@@ -142,11 +127,6 @@ class _Writer:
         return [[Piece(said, (number + 1,)) for said, _ in inline(cell)] for cell in cells]
 
 
-def _is_bars(lines: Sequence[str]) -> bool:
-    """Whether a line below headings makes them a table's."""
-    return any("-" in line and _BARS.match(line) for line in lines)
-
-
 def inline(text: str) -> list[Part]:
     """The parts of a text that stay without its markup."""
     parts: list[Part] = []
@@ -157,11 +137,8 @@ def inline(text: str) -> list[Part]:
             word = said[0] == "_"
             closes = bool(before.strip()) and not (word and after.isalnum())
             opens = bool(after.strip()) and not (word and before.isalnum())
-            same = (
-                next((n for n in range(len(opened) - 1, -1, -1) if parts[opened[n]][0] == said), None)
-                if closes
-                else None
-            )
+            pairs = (n for n in reversed(range(len(opened))) if closes and parts[opened[n]][0] == said)
+            same = next(pairs, None)
             if same is not None:
                 parts[opened[same]] = ("", at)
                 del opened[same:]

@@ -78,7 +78,10 @@ def _highlight(file: Any, mark: Mark) -> None:
             letters = _letters(text, rectangles)
         if not (phrase := _phrase(letters, mark.phrase, rectangles)):
             raise ValueError(f"page {mark.page} has other words where the answer was: {_OTHER}")
-        _annotate(page, _boxes(phrase), mark.note)
+        boxes = dict[int, list[Rectangle]]()
+        for letter in phrase:
+            boxes.setdefault(letter.part, []).append(letter.box)
+        _annotate(page, [*map(_union, boxes.values())], mark.note)
 
 
 def _on_page(page: Any, left: float, top: float, right: float, bottom: float) -> Rectangle:
@@ -143,14 +146,6 @@ def _occurrence(letters: Sequence[_Letter], phrase: str, hyphens: str, place: Re
         if distance < nearest:
             best, nearest = [*occurrence], distance
     return best
-
-
-def _boxes(letters: Sequence[_Letter]) -> list[Rectangle]:
-    """What encloses the letters of each rectangle."""
-    parts = dict[int, list[Rectangle]]()
-    for letter in letters:
-        parts.setdefault(letter.part, []).append(letter.box)
-    return [_union(boxes) for boxes in parts.values()]
 
 
 def _middle(box: Rectangle) -> tuple[float, float]:

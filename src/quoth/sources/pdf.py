@@ -7,6 +7,7 @@ import ctypes
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from math import pi
 from typing import Any
 
@@ -30,6 +31,7 @@ def read(content: bytes, name: str) -> Source:
         what = "no text in it, so its pages may be scanned pictures"
         raise ValueError(f"{what}; recognise their text first, with OCR, for example by ocrmypdf")
     facts = file.get_metadata_dict(skip_empty=True)
+    date = re.match(r"D:(\d{4})(\d\d)(\d\d)", facts.get("ModDate") or facts.get("CreationDate") or "")
     text = Text("page")
     writer = Writer(text, joins_in(pages))
     for number, strips in enumerate(without_heads(pages), 1):
@@ -37,7 +39,7 @@ def read(content: bytes, name: str) -> Source:
     return text.source(
         {
             **{key.lower(): facts[key] for key in ("Title", "Author") if facts.get(key) not in (None, *_NAMELESS)},
-            "date": _date(facts.get("ModDate") or facts.get("CreationDate") or ""),
+            "date": "-".join(date.groups()) if date else "",
             "pages": len(pages),
         }
     )
@@ -54,12 +56,6 @@ def opened(content: bytes) -> Any:
         raise ValueError("it is encrypted; save it without a password" if locked else f"not a PDF ({error})") from None
 
 
-def _date(value: str) -> str:
-    """A PDF's date, D:YYYYMMDD…, as YYYY-MM-DD."""
-    found = re.match(r"D:(\d{4})(\d\d)(\d\d)", value)
-    return "-".join(found.groups()) if found else ""
-
-
 def _page(file: Any, number: int) -> Page:
     import pypdfium2
 
@@ -67,14 +63,10 @@ def _page(file: Any, number: int) -> Page:
         page = file[number]
     except pypdfium2.PdfiumError:
         return Page(1, 1, [])  # damaged: the others are still read
-    text_page = page.get_textpage()
-    try:
+    with closing(page), closing(page.get_textpage()) as text_page:
         (width, height), turn = page.get_size(), _turn(page, text_page)
         words = [*_words(text_page, _placer(page, turn))]
         return Page(*((height, width) if turn % 2 else (width, height)), strips_of(words), turn)
-    finally:
-        text_page.close()
-        page.close()
 
 
 def _turn(page: Any, text_page: Any) -> int:

@@ -76,13 +76,10 @@ class _Writer:
             self._paragraph = [(line[item.end() :], at)]
         else:
             self._paragraph.append((line, at))
-            if line.endswith("::") and not self._next(at + 1, end):
+            if line.endswith("::") and not any(self._lines[at + 1 : min(at + 2, end)]):
                 self._paragraph[-1] = (line[:-2] if line[:-2].endswith(" ") or line == "::" else line[:-1], at)
                 return self._code(at + 1, self._after(at, end, raw))
         return at + 1
-
-    def _next(self, at: int, end: int) -> str:
-        return self._lines[at].strip() if at < end else ""
 
     def _after(self, at: int, end: int, raw: str) -> int:
         """The line after a block: the first below that is not empty and no deeper than the one that began it."""
@@ -113,11 +110,9 @@ class _Writer:
 
     def _code(self, at: int, end: int) -> int:
         self._flush()
-        indents = [len(line) - len(line.lstrip()) for line in self._lines[at:end] if line]
-        for number in range(at, end):
-            self._text.add(self._lines[number][min(indents) :] if indents else "", number + 1)
-            self._text.gap("\n" if self._lines[number] else "\n\n")
-        self._text.gap()
+        lines = self._lines[at:end]
+        indent = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
+        self._text.code([line[indent:] for line in lines], at + 1)
         return end
 
     def _table(self, at: int, end: int, starts: list[int], grid: bool) -> int:

@@ -75,6 +75,13 @@ class Text:
             if text[-1:].isspace():
                 self.gap(" ")
 
+    def code(self, lines: Iterable[str], first: int) -> None:
+        """Appends lines as they are, as a part of its own; `first` is the number of the first."""
+        for number, line in enumerate(lines, first):
+            self.add(line.rstrip(), number)
+            self.gap("\n" if line.strip() else "\n\n")
+        self.gap()
+
     def prose(self, lines: Sequence[tuple[str, int]], inline: Callable[[str], Iterable[Part]]) -> None:
         """Appends lines, which `inline` frees of markup; each has its number, counted from 0."""
         starts = [*accumulate((len(line.lstrip()) + 1 for line, _ in lines), initial=0)]

@@ -20,7 +20,6 @@ SECONDS = 300.0
 MEMORY = 4 << 30
 """What reading one file may take; the memory only where the system limits it."""
 
-
 Answer = tuple[dict[str, Any], list[bytes]]
 """What comes back: why there is nothing, or what else is known; and bytes, in two parts."""
 
@@ -53,8 +52,18 @@ class Worker:
         return self._answer(function, content, given)[1][0]
 
     def _answer(self, function: str, content: bytes, given: dict[str, Any]) -> Answer:
-        process = self._process = self._process or self._start()
-        is_late = Event()
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "quoth.sources.worker", str(self._memory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        reply, is_late = None, Event()
 
         def end() -> None:
             is_late.set()
@@ -64,7 +73,9 @@ class Worker:
         timer.daemon = True
         timer.start()
         try:
-            reply = _asked(process, {"function": function, "given": given}, content)
+            with suppress(OSError):  # it ended
+                _send(process.stdin, {"function": function, "given": given}, content)
+                reply = _received(process.stdout, 2)
         finally:
             timer.cancel()
         if reply is None:
@@ -88,27 +99,6 @@ class Worker:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def _start(self) -> "subprocess.Popen[bytes]":
-        paths = os.pathsep.join(filter(None, sys.path))
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "quoth.sources.worker", str(self._memory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": paths},
-        )
-
-
-def _asked(process: "subprocess.Popen[bytes]", asked: dict[str, Any], content: bytes) -> Answer | None:
-    """What the process says, or None because it ended."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        _send(process.stdin, asked, content)
-        return _received(process.stdout, 2)
-    except OSError:
-        return None
 
 
 def _send(stream: IO[bytes], head: dict[str, Any], *parts: bytes) -> None:

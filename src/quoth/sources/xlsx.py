@@ -5,6 +5,7 @@ Knows values as they were last computed, not formulas. Does not know charts, or 
 
 from collections.abc import Iterator
 from datetime import date, datetime, time
+from itertools import groupby, islice
 from typing import Any
 
 from quoth.sources.office import facts, opened
@@ -33,24 +34,15 @@ def read(content: bytes, name: str) -> Source:
 def _tables(sheet: Any) -> Iterator[tuple[list[list[Cell]], bool]]:
     """What stands between empty rows: its rows, and whether the first has headings."""
     sheet.reset_dimensions()  # a file may say anything
-    rows: list[list[Cell]] = []
-    values: list[list[Any]] = []
-    empty = 0
-    for row in sheet.iter_rows():
-        said = [_said(cell.value) for cell in row]
-        if any(said):
-            places = [(sheet.title, getattr(cell, "coordinate", "")) for cell in row]
-            rows.append([[Piece(*each)] for each in zip(said, places, strict=True)])
-            values.append([cell.value for cell in row])
-            empty = 0
-            continue
-        if rows:
-            yield rows, _is_headed(values)
-        rows, values, empty = [], [], empty + 1
-        if empty > _MOST_EMPTY:
+    rows = ([(cell, _said(cell.value)) for cell in row] for row in sheet.iter_rows())
+    for is_filled, group in groupby(rows, lambda row: any(said for _, said in row)):
+        if is_filled:
+            table = [*group]
+            places = [[(said, (sheet.title, getattr(cell, "coordinate", ""))) for cell, said in row] for row in table]
+            values = [[cell.value for cell, _ in row] for row in table]
+            yield [[[Piece(*each)] for each in row] for row in places], _is_headed(values)
+        elif sum(1 for _ in islice(group, _MOST_EMPTY + 1)) > _MOST_EMPTY:
             return
-    if rows:
-        yield rows, _is_headed(values)
 
 
 def _is_headed(values: list[list[Any]]) -> bool:

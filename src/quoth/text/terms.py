@@ -94,10 +94,10 @@ def is_unspaced_character(term: str) -> bool:
 
 def normalise(text: str) -> str:
     """NFKC, case folded, without invisible characters and without the diacritics of Latin and Greek letters."""
-    table = _fold_table()
+    table, folded, marks = _folding()
     # `translate` looks up every character: only the runs of those that it changes are given to it.
-    plain = _folded().sub(lambda run: run[0].translate(table), unicodedata.normalize("NFKC", text))
-    return _latin_and_greek_marks().sub("", plain.casefold())
+    plain = folded.sub(lambda run: run[0].translate(table), unicodedata.normalize("NFKC", text))
+    return marks.sub("", plain.casefold())
 
 
 def _characters(piece: str) -> list[str]:
@@ -135,23 +135,16 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 @cache
-def _latin_and_greek_marks() -> re.Pattern[str]:
-    letters = "a-z" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _LATIN_AND_GREEK_BLOCKS)
-    return re.compile(f"(?<=[{letters}])[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff]+")
-
-
-@cache
-def _fold_table() -> dict[int, str | None]:
+def _folding() -> tuple[dict[int, str | None], re.Pattern[str], re.Pattern[str]]:
+    """What characters become, a run of these characters, and the marks that Latin and Greek letters lose."""
     table: dict[int, str | None] = {}
     for letter in filter(str.isalpha, map(chr, _in(_LATIN_AND_GREEK_BLOCKS))):
         bare = "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
         table[ord(letter)] = "".join(_UNDECOMPOSED_LETTERS.get(c, c) for c in bare.casefold())
-    return table | dict.fromkeys(_in(_INVISIBLE_BLOCKS))
-
-
-@cache
-def _folded() -> re.Pattern[str]:
-    return re.compile(f"[{_class(_fold_table())}]+")
+    table |= dict.fromkeys(_in(_INVISIBLE_BLOCKS))
+    letters = "a-z" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _LATIN_AND_GREEK_BLOCKS)
+    marks = re.compile(f"(?<=[{letters}])[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff]+")
+    return table, re.compile(f"[{_class(table)}]+"), marks
 
 
 def _in(blocks: Iterable[tuple[int, int]]) -> Iterator[int]:

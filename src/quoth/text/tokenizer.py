@@ -297,7 +297,12 @@ class FastTokenizer:
         self.backend_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.backend_tokenizer.no_truncation()
         self.backend_tokenizer.no_padding()
-        names = _special_tokens(folder)
+        names: dict[str, str] = {}
+        for file in (folder / "special_tokens_map.json", folder / "tokenizer_config.json"):
+            for key, value in read_json(file).items() if file.is_file() else ():
+                content = value.get("content") if isinstance(value, dict) else value
+                if key.endswith("_token") and isinstance(content, str):
+                    names[key] = content
         self.mask_token, self.pad_token, self.unk_token = (
             names.get(f"{kind}_token") for kind in ("mask", "pad", "unk")
         )
@@ -331,14 +336,3 @@ class FastTokenizer:
             return {"input_ids": encoding.ids, "offset_mapping": encoding.offsets}
         several = self.backend_tokenizer.encode_batch(list(text), add_special_tokens=add_special_tokens)
         return {"input_ids": [each.ids for each in several], "offset_mapping": [each.offsets for each in several]}
-
-
-def _special_tokens(folder: Path) -> dict[str, str]:
-    """The special tokens by name, from `tokenizer_config.json` or else `special_tokens_map.json`."""
-    special: dict[str, str] = {}
-    for file in (folder / "special_tokens_map.json", folder / "tokenizer_config.json"):
-        for key, value in read_json(file).items() if file.is_file() else ():
-            content = value.get("content") if isinstance(value, dict) else value
-            if key.endswith("_token") and isinstance(content, str):
-                special[key] = content
-    return special

@@ -117,9 +117,8 @@ def verify_quotes(corpora: Sequence[Corpus], text: str, max_places: int = 10) ->
     places = [place for one in found for place in one.places]
     nearest = sorted((place for one in found for place in one.nearest), key=lambda place: -place.score)
     num_places, num_whole = sum(one.num_places for one in found), sum(one.num_whole for one in found)
-    return Verification(
-        text, num_places, num_whole, tuple(places[:max_places]), () if num_places else tuple(nearest[:NEAREST])
-    )
+    told = () if num_places else tuple(nearest[:NEAREST])
+    return Verification(text, num_places, num_whole, tuple(places[:max_places]), told)
 
 
 def _occurrences(corpus: Corpus, words: Sequence[str], longest: bytes) -> Iterator[tuple[_Shown, int, int]]:
