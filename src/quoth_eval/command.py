@@ -319,6 +319,7 @@ def errors(
     Example:
       quoth eval errors runs/nq
     """
+    from quoth.source_map import as_json
     from quoth_eval.errors import errors_table, shown_errors, wrong_answers
     from quoth_eval.harness import read_run, run_folders
     from quoth_eval.pages import as_markdown
@@ -333,7 +334,7 @@ def errors(
             answering, wrong = True, wrong_answers(result)
             if json:
                 for each in draw(wrong, count, seed):
-                    print_json({"task": report.task, "kind": each.kind, **each.row.to_dict()})
+                    print_json({"task": report.task, "kind": each.kind, **as_json(each.row)})
                 continue
             print_tables([errors_table(f"{report.task}, {result.name}", wrong, len(result.rows))])
             page = as_markdown(f"Wrong answers of {result.name}", shown_errors(wrong, count, seed))

@@ -149,9 +149,9 @@ def at_random(seed: int = 0) -> Callable[[int, int], int]:
     return lambda start, end: int(rng.integers(start, end))
 
 
-def rarest(texts: Sequence[str], counts: TermCounts) -> Callable[[int, int], int]:
-    """Chooses the key whose rarest term has the highest IDF, the first of equals; keys without terms come last."""
-    values_N = np.array([max(counts.idfs(text), default=-np.inf) for text in texts])
+def rarest(texts: Sequence[str], idfs: Mapping[str, float]) -> Callable[[int, int], int]:
+    """Chooses the rarest key, the first of equals; keys without terms come last."""
+    values_N = np.array([rarity(text, idfs) for text in texts])
     return lambda start, end: start + int(values_N[start:end].argmax())
 
 
@@ -162,8 +162,7 @@ def single_key_search(model: ZeroNER, keep: str, seed: int = 0) -> Search:
     if keep == "random":
         keys = keys.only(single_key(keys.offsets_P1, at_random(seed)))
     elif keep == "idf":
-        counts = count_terms(passages, keys.texts)
-        keys = keys.only(single_key(keys.offsets_P1, rarest(keys.texts, counts)))
+        keys = keys.only(single_key(keys.offsets_P1, rarest(keys.texts, term_idfs(passages, keys.texts))))
     unit_ND = unit(keys.vectors_ND)
 
     def search(text: str, entity: Range | None, k: int) -> list[Hit]:
@@ -182,27 +181,20 @@ def idf(num_holding: int, num_passages: int) -> float:
     return math.log((num_passages - num_holding + 0.5) / (num_holding + 0.5))
 
 
-@dataclass(frozen=True, slots=True)
-class TermCounts:
-    """How many of a corpus's passages contain each term, with terms cut as in the word index."""
-
-    num_passages: int
-    num_holding: Mapping[str, int]
-
-    def idfs(self, text: str) -> list[float]:
-        """The IDF of each term of the text, in its order."""
-        return [idf(self.num_holding.get(term, 0), self.num_passages) for term in analyse(text)]
-
-
-def count_terms(passages: Iterable[Passage], wanted: Iterable[str]) -> TermCounts:
-    """Count the terms of the texts `wanted` in passages, which are read once."""
+def term_idfs(passages: Iterable[Passage], wanted: Iterable[str]) -> dict[str, float]:
+    """The IDF of each term of the texts `wanted`, cut as in the word index. Reads the passages once."""
     terms = {term for text in wanted for term in analyse(text)}
     counts, num_passages = Counter[str](), 0
     for passage in passages:
         words, characters = analyse_with_characters(indexed_text(passage.title, passage.text))
         counts.update(terms.intersection([*words, *characters]))
         num_passages += 1
-    return TermCounts(num_passages, counts)
+    return {term: idf(counts[term], num_passages) for term in terms}
+
+
+def rarity(name: str, idfs: Mapping[str, float]) -> float:
+    """The IDF of a name's rarest term (Zero-NeR, "Analysis": IDF_ent = max(5.8, 6.0) = 6.0); −inf without a term."""
+    return max((idfs[term] for term in analyse(name)), default=-np.inf)
 
 
 class Bucket(NamedTuple):
@@ -213,22 +205,21 @@ class Bucket(NamedTuple):
     numbers: tuple[int, ...]
 
 
-def idf_buckets(names: Sequence[str], counts: TermCounts, num_buckets: int = NUM_BUCKETS) -> list[Bucket]:
-    """Questions by the IDF of their entities, whose names are given ("" if unknown), in buckets of about equal size,
+def idf_buckets(names: Sequence[str], idfs: Mapping[str, float], num_buckets: int = NUM_BUCKETS) -> list[Bucket]:
+    """Questions by the rarity of their entities, whose names are given ("" if unknown), in buckets of about equal size,
     rarest last.
 
-    A name is as rare as its rarest term (Zero-NeR, "Analysis": IDF_ent = max(5.8, 6.0) = 6.0). Questions whose entity
-    is unknown or has no terms are in no bucket; a value on an edge is in the upper bucket.
+    Questions whose entity is unknown or has no terms are in no bucket; a value on an edge is in the upper bucket.
     """
-    idfs = {number: counts.idfs(name) for number, name in enumerate(names)}
-    values = {number: max(terms) for number, terms in idfs.items() if terms}
-    if not values:
+    value_N = np.array([rarity(name, idfs) for name in names])
+    known_K = np.flatnonzero(value_N > -np.inf)
+    if not len(known_K):
         raise InputError("no question whose entity is known; give the templates (--set templates=FILE)")
-    edges = np.quantile(list(values.values()), np.linspace(0, 1, num_buckets + 1))
-    places = np.searchsorted(edges[1:-1], list(values.values()), side="right")
-    members = [[number for number, place in zip(values, places, strict=True) if place == i] for i in range(num_buckets)]
+    edges = np.quantile(value_N[known_K], np.linspace(0, 1, num_buckets + 1))
+    place_K = np.searchsorted(edges[1:-1], value_N[known_K], side="right")
+    members = (tuple(known_K[place_K == place].tolist()) for place in range(num_buckets))
     ends = zip(edges[:-1].tolist(), edges[1:].tolist(), members, strict=True)
-    return [Bucket(low, high, tuple(numbers)) for low, high, numbers in ends if numbers]
+    return [Bucket(low, high, numbers) for low, high, numbers in ends if numbers]
 
 
 def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: ZeroNER, seed: int = 0) -> None:

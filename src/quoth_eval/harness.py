@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from quoth.errors import InputError
+from quoth.source_map import as_json
 from quoth_eval.report import Report, Result, Row
 from quoth_eval.task import Answer, Example, System, Task
 
@@ -59,7 +60,7 @@ def evaluate(
             new = [_row(name, example, answer, task.judge(example, answer), seconds) for example, answer in given]
             if folder is not None:
                 with (folder / PREDICTIONS).open("a", encoding="utf-8") as file:
-                    file.write("".join(json.dumps(row.to_dict(), ensure_ascii=True) + "\n" for row in new))
+                    file.write("".join(json.dumps(as_json(row), ensure_ascii=True) + "\n" for row in new))
             rows.update(((name, row.id), row) for row in new)
             done += len(part)
             if progress is not None:

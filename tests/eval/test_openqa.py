@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import given, measured
+from asking import given, measured, said
 from test_questions import SQUAD
 
 from quoth import NPM
@@ -105,7 +105,7 @@ def test_scores_by_hand(corpus: Corpus) -> None:
     assert places(baseline, "paragraph", 3) == [0, 1, 0, None]
     assert places(knows, "answer", 3) == [None, 2, 0, None]  # three passages are searched for
     assert places(knows, "paragraph", 3) == [None, None, 0, None]
-    assert [row.said for row in knows.rows] == [("BIZET!", "x"), ("Seville", "Spain"), ("rat trap",), ()]
+    assert [said(row) for row in knows.rows] == [("BIZET!", "x"), ("Seville", "Spain"), ("rat trap",), ()]
     assert (knows.values("exact_match"), knows.values("hit_at_5")) == ([1, 0, 1, 0], [1, 1, 1, 0])
     assert system.asked_with == [{"passages": 2}] * 4
     assert seen == [("bm25", 4, 4), ("knows", 4, 4)]
@@ -164,7 +164,7 @@ def test_npm_is_such_a_system(corpus: Corpus, tmp_path: Path) -> None:
     report = run_openqa(QUESTIONS, [corpus], {"npm": system}, options={"template": "[MASK]. {question}", "passages": 1})
     baseline, found = report.systems
     assert found.values("answer@1") == baseline.values("answer@1")
-    assert all(row.said for row in found.rows)
+    assert all(said(row) for row in found.rows)
     assert found.values("exact_match") is not None
     assert all(row.predictions[0].evidence for row in found.rows if row.predictions)
 

@@ -31,11 +31,11 @@ from quoth_eval.entity_search import (
     Search,
     by_text,
     check_installed,
-    count_terms,
     idf_buckets,
     picture_of,
     searches,
     searching,
+    term_idfs,
 )
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
@@ -46,7 +46,6 @@ from quoth_eval.tasks.openqa import DEPTHS, corpus_group, read_passages
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.records import Passage
 
 KS = (20, 100)
 ENTITY = "[X]"
@@ -166,16 +165,6 @@ class Coverage:
     answerable: frozenset[int]
     covered: frozenset[int] | None
 
-    def counts(self, numbers: Collection[int]) -> tuple[int, int | None]:
-        """How many of these questions are answerable, and how many are covered."""
-        covered = None if self.covered is None else len(self.covered.intersection(numbers))
-        return len(self.answerable.intersection(numbers)), covered
-
-
-def titled(passage: Passage) -> str:
-    """A passage with its title, apart enough that no entity begins in the title and ends in the text."""
-    return f"{passage.title}\n|\n{passage.text}"
-
 
 def find_coverage(
     questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: ProgressCallback | None = None
@@ -186,7 +175,9 @@ def find_coverage(
     if not any(question.entity for question in questions):
         return Coverage(frozenset(answered), None)
     names = [QAExample("", "", (asked.name,) if i in answered else ()) for i, asked in enumerate(questions)]
-    naming = holders(names, map(titled, read_passages(corpora, progress)))
+    # No entity begins in the title and ends in the text.
+    titled = (f"{passage.title}\n|\n{passage.text}" for passage in read_passages(corpora, progress))
+    naming = holders(names, titled)
     places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
     covered = set()
     for number, numbers in naming.items():
@@ -229,14 +220,17 @@ class Chosen:
         }
 
     def _counts(self, numbers: Collection[int]) -> dict[str, int | None]:
-        counts = (None, None) if self.coverage is None else self.coverage.counts(numbers)
-        return {"num_answerable": counts[0], "num_covered": counts[1]}
+        found = self.coverage
+        return {
+            "num_answerable": None if found is None else len(found.answerable.intersection(numbers)),
+            "num_covered": None if found is None or found.covered is None else len(found.covered.intersection(numbers)),
+        }
 
     def rarity(self) -> dict[int, str]:
         """The names of the questions' buckets by the IDF of their entities."""
         names = [question.name for question in self.questions]
         passages = (passage for corpus in self.corpora for passage in corpus.passages())
-        buckets = idf_buckets(names, count_terms(passages, names))
+        buckets = idf_buckets(names, term_idfs(passages, names))
         return {
             number: f"rarity {at} of {len(buckets)}, IDF {bucket.low:.2f} to {bucket.high:.2f}"
             for at, bucket in enumerate(buckets, start=1)
@@ -271,19 +265,18 @@ def choose_questions(
         raise InputError("no file of questions; give one or more, such as P17.test.json")
     check_not_empty(corpora)
     templates = QuestionTemplates.read(settings.templates) if settings.templates else None
-    read = read_entity_questions(files, templates)
-    usable = read
+    usable = read = read_entity_questions(files, templates)
     if settings.covered:
         numbers = find_coverage(read, corpora, progress).covered
         if not numbers:
             raise InputError(f"none of the {len(read):,} questions is covered by a passage; give a larger corpus")
         usable = [read[number] for number in sorted(numbers)]
     asked = draw_of_each(usable, limit, seed, lambda question: question.relation)
-    covers: Coverage | None = None
     if settings.covered:
-        covers = Coverage(frozenset(range(len(asked))), frozenset(range(len(asked))))
-    elif settings.coverage:
-        covers = find_coverage(asked, corpora, progress)
+        every = frozenset(range(len(asked)))
+        covers: Coverage | None = Coverage(every, every)
+    else:
+        covers = find_coverage(asked, corpora, progress) if settings.coverage else None
     return Chosen(tuple(asked), Counter(each.relation for each in read), tuple(corpora), covers, seed)
 
 
