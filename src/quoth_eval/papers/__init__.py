@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.errors import InputError, nearest
-from quoth_eval.tasks.closed_files import FORMATS, SUFFIXES, VERBALIZERS
+from quoth_eval.tasks.closed_files import FORMATS, VERBALIZERS, present
 from quoth_eval.tasks.openqa_files import KAMEL, QUESTIONS, source_of
 
 PAPERS = ("npm", "realm", "zero_ner")
@@ -104,14 +104,6 @@ class Item:
     def table(self) -> str:
         """The table's number, "" for a figure."""
         return self.name.removeprefix("table ") if self.name.startswith("table ") else ""
-
-
-def present(data: Path | None, pattern: str) -> list[Path]:
-    """The files of a pattern in a folder of data, compressed or not, each once."""
-    if data is None:
-        return []
-    found = ((suffix, path) for suffix in reversed(SUFFIXES) for path in data.glob(f"{pattern}{suffix}"))
-    return sorted({str(path).removesuffix(suffix): path for suffix, path in found}.values())
 
 
 @cache
