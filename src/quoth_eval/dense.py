@@ -10,21 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from quoth.arrays import Floats
 from quoth.corpus.bm25 import PassageRef, best_places, check_not_empty
+from quoth.corpus.corpus import Corpus
 from quoth.encoders.transformer import kinds_of
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.npm.twin import load_lm
 from quoth.realm.towers import mean_state
 from quoth.records import Hit, Passage
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
 
 MAX_TOKENS = 256
 TEXTS_AT_A_TIME = 32

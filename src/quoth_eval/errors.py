@@ -47,7 +47,7 @@ def wrong_answers(result: Result) -> list[WrongAnswer]:
         for row in result.rows
         if row.predictions is not None and 0 in map(row.scores.get, ("exact_match", "accuracy", ALL_RIGHT))
     ]
-    order = dict(zip(KINDS, range(len(KINDS)), strict=True))
+    order = {kind: number for number, kind in enumerate(KINDS)}
     return sorted(found, key=lambda each: (order.get(each.kind, len(KINDS)), each.kind))
 
 

@@ -10,17 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
+from quoth.cli.options import Setup
+from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError, nearest
 from quoth.fields import check_fields
+from quoth_eval.harness import ProgressCallback
+from quoth_eval.report import Report, Table
 from quoth_eval.task import System, Task
-
-if TYPE_CHECKING:
-    from quoth.cli.options import Setup
-    from quoth.corpus.corpus import Corpus
-    from quoth_eval.harness import ProgressCallback
-    from quoth_eval.report import Report, Table
 
 CLOSED, OPEN, BLANKS, ENTITIES = "closed sets", "questions", "blanks", "entities"
 """The forms of tasks, which say what a system must be able to do; a form of its own takes only its kind of model."""

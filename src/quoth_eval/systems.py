@@ -12,13 +12,14 @@ from hashlib import blake2b
 from math import ceil
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from annotated_types import Gt, Le, MinLen
 
 from quoth.answers.options import FillOptions
 from quoth.cli.models import load_predictor, load_searcher, quiet_libraries, system
+from quoth.cli.options import Setup
 from quoth.cli.output import counting
 from quoth.corpus.bm25 import bm25, check_not_empty, indexed_text
 from quoth.corpus.corpus import Corpus
@@ -43,9 +44,6 @@ from quoth_eval.spec import (
     unknown_option,
 )
 from quoth_eval.task import HITS, Answer, Example, Source, System
-
-if TYPE_CHECKING:
-    from quoth.cli.options import Setup
 
 TEMPLATE = f"Q: {{question}}\nA: {MASK}."
 """How a language model is asked: GPT-3's form (Brown et al. 2020)."""

@@ -14,7 +14,7 @@ from quoth.errors import InputError
 from quoth.records import Document, Hit, Passage
 from quoth_eval.entity_search import idf, idf_buckets, rarity, term_idfs
 from quoth_eval.harness import evaluate
-from quoth_eval.tasks.entities import Chosen, Coverage, EntityQuestion, entities_task, searches_of
+from quoth_eval.tasks.entities import Chosen, EntityQuestion, entities_task, searches_of
 
 TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
 
@@ -52,8 +52,11 @@ def test_questions_fall_into_buckets_of_their_entitys_idf() -> None:
 def test_recall_is_reported_by_bucket(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c.quoth")
     corpus.add(Document(str(n), "", f"{'t1' if n == 0 else ''} common x{n}") for n in range(8))
-    asked = [EntityQuestion(QAExample(name, name, ("x0",)), "P1", (0, len(name))) for name in ("t1", "common")]
-    chosen = Chosen(tuple(asked), {"P1": 2}, (corpus,), Coverage(frozenset({0, 1}), frozenset({0})))
+    asked = [
+        EntityQuestion(QAExample(name, name, ("x0",)), "P1", (0, len(name)), True, name == "t1")
+        for name in ("t1", "common")
+    ]
+    chosen = Chosen(tuple(asked), {"P1": 2}, (corpus,))
 
     def search(text: str, entity: object, k: int) -> list[Hit]:
         return [Hit(corpus.passage(0 if text == "t1" else 1), 1.0)]

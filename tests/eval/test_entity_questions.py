@@ -26,16 +26,15 @@ from quoth_eval.systems import BM25
 from quoth_eval.tasks.entities import (
     SHOWN,
     Chosen,
-    Coverage,
     EntityQuestion,
     EntitySettings,
     QuestionTemplates,
     choose_questions,
     entities_task,
-    find_coverage,
     has_string,
     read_entity_questions,
     searches_of,
+    with_coverage,
 )
 
 DOCUMENTS = (
@@ -111,11 +110,14 @@ def test_the_relation_is_the_file_and_the_entity_is_the_templates(files: list[Pa
 def test_covered_is_what_a_passage_answers_that_names_the_entity(corpus: Corpus, files: list[Path]) -> None:
     read = read_entity_questions(files, QuestionTemplates(TEMPLATES))
     # Ann Lee stands in the title, Oslo in the text; no token is Ital; nothing is called Cy Dow Towns
-    found = find_coverage(read, [corpus])
-    assert found == Coverage(frozenset({0, 1, 3, 4}), frozenset({0, 1, 3}))
+    found = with_coverage(read, [corpus])
+    assert [each.answerable for each in found] == [True, True, False, True, True]
+    assert [each.covered for each in found] == [True, True, False, True, False]
     across = EntityQuestion(QAExample("", "Towns Paris", ("Oslo",)), "P", (0, 11))  # from the title into the text
-    assert find_coverage([across], [corpus]) == Coverage(frozenset({0}), frozenset())
-    assert find_coverage(read_entity_questions(files), [corpus]) == Coverage(frozenset({0, 1, 3, 4}), None)
+    (found,) = with_coverage([across], [corpus])
+    assert (found.answerable, found.covered) == (True, False)
+    unknown = with_coverage(read_entity_questions(files), [corpus])
+    assert [(each.answerable, each.covered) for each in unknown] == [(at != 2, None) for at in range(5)]
 
 
 def asked(

@@ -25,8 +25,15 @@ from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report, Result
 from quoth_eval.systems import Answerer
 from quoth_eval.tasks import openqa
-from quoth_eval.tasks.openqa import WITHOUT_EVIDENCE, Evidence, OpenSettings, abstention_table, questions_over
-from quoth_eval.tasks.openqa_files import draw_passages, squad_corpus
+from quoth_eval.tasks.openqa import (
+    WITHOUT_EVIDENCE,
+    Evidence,
+    OpenSettings,
+    abstention_table,
+    draw_passages,
+    questions_over,
+    squad_corpus,
+)
 from tiny import tiny_npm
 
 TEXTS = (

@@ -15,7 +15,7 @@ from typing import Any
 
 from quoth.errors import InputError, nearest
 from quoth_eval.tasks.closed_files import FORMATS, VERBALIZERS, present
-from quoth_eval.tasks.openqa_files import KAMEL, QUESTIONS, source_of
+from quoth_eval.tasks.openqa import KAMEL, QUESTIONS, source_of
 
 PAPERS = ("npm", "realm", "zero_ner")
 CORPORA = {

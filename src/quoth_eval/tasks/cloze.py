@@ -28,7 +28,7 @@ from quoth.text.tokenizer import MASK
 from quoth_eval.harness import Lazy
 from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.systems import filling
-from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, first_right, length_groups, said
+from quoth_eval.task import HITS, Answer, Example, System, Task, first_right, length_groups, said
 
 Phrases = Callable[[Sequence[Blank]], list[tuple[str, ...]]]
 """Maps blanks to the answers to each, best first."""
@@ -69,15 +69,11 @@ def cloze_task(blanks: Sequence[Blank], settings: Mapping[str, Any]) -> Task[Bla
     return Task(
         name="cloze",
         examples=examples,
-        judge=_judge,
+        judge=lambda example, answer: first_right(said(example.source.answer, answer)),
         settings=settings,
         at_a_time=BLANKS_AT_A_TIME,
         order=lambda example: example.source.row,
     )
-
-
-def _judge(example: Example[Blank], answer: Answer) -> Scores:
-    return first_right(said(example.source.answer, answer))
 
 
 def most_frequent(texts: Sequence[str], kind: str, top_k: int = HITS) -> tuple[str, ...]:

@@ -11,16 +11,17 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from annotated_types import MinLen
 
 from quoth.cli.models import load_entities
 from quoth.corpus.bm25 import check_not_empty
+from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_text
 from quoth.datasets.judging import answerable, first, has_answer, holders, normalise
 from quoth.datasets.questions import QAExample, read_questions
@@ -43,9 +44,6 @@ from quoth_eval.spec import ENTITIES, Given, Prepared, Settings, TaskSpec
 from quoth_eval.systems import BM25
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw_of_each, recalls
 from quoth_eval.tasks.openqa import DEPTHS, corpus_group, read_passages
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
 
 KS = (20, 100)
 ENTITY = "[X]"
@@ -142,11 +140,17 @@ MATCHERS: Mapping[str, Callable[[str, QAExample], bool]] = {"dpr": has_answer, "
 
 @dataclass(frozen=True, slots=True)
 class EntityQuestion:
-    """A question, its relation, and the characters of its entity (None if unknown)."""
+    """A question, its relation, the characters of its entity (None if unknown), and what can be found at all.
+
+    `answerable`: some passage's text contains an answer (DPR's match). `covered`: the text or title of such a passage
+    also names the entity. None if that was not measured, or if no question's entity is known.
+    """
 
     question: QAExample
     relation: str
     entity: Range | None
+    answerable: bool | None = None
+    covered: bool | None = None
 
     @property
     def name(self) -> str:
@@ -154,76 +158,51 @@ class EntityQuestion:
         return self.question.text[slice(*self.entity)] if self.entity else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """What can be found at all, as indices of questions.
-
-    `answerable`: some passage's text contains an answer (DPR's match). `covered`: the text or title of such a passage
-    also names the entity (None if no entity is known).
-    """
-
-    answerable: frozenset[int]
-    covered: frozenset[int] | None
-
-
-def find_coverage(
+def with_coverage(
     questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: ProgressCallback | None = None
-) -> Coverage:
-    """Which of the questions the corpora cover. Reads all passages, twice if entities are known."""
+) -> list[EntityQuestion]:
+    """The questions, with what the corpora cover. Reads all passages, twice if entities are known."""
     texts = (passage.text for passage in read_passages(corpora, progress))
-    answered = answerable([question.question for question in questions], texts)
-    if not any(question.entity for question in questions):
-        return Coverage(frozenset(answered), None)
-    names = [QAExample("", "", (asked.name,) if i in answered else ()) for i, asked in enumerate(questions)]
+    answered = answerable([each.question for each in questions], texts)
+    measured = [replace(each, answerable=number in answered) for number, each in enumerate(questions)]
+    if not any(each.entity for each in questions):
+        return measured
+    names = [QAExample("", "", (each.name,) if each.answerable else ()) for each in measured]
     # No entity begins in the title and ends in the text.
     titled = (f"{passage.title}\n|\n{passage.text}" for passage in read_passages(corpora, progress))
     naming = holders(names, titled)
     places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
-    covered = set()
-    for number, numbers in naming.items():
-        texts = (corpus.passage(row).text for corpus, row in (places[i] for i in numbers))
-        if any(has_answer(text, questions[number].question) for text in texts):
-            covered.add(number)
-    return Coverage(frozenset(answered), frozenset(covered))
+
+    def covered(number: int, question: QAExample) -> bool:
+        texts = (corpus.passage(row).text for corpus, row in (places[at] for at in naming.get(number, ())))
+        return any(has_answer(text, question) for text in texts)
+
+    return [replace(each, covered=covered(number, each.question)) for number, each in enumerate(measured)]
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The questions to ask, how many were read (by relation), the corpora, and what these cover of them (None if that
-    was not measured)."""
+    """The questions to ask, how many were read (by relation), and the corpora."""
 
     questions: tuple[EntityQuestion, ...]
     num_read: Mapping[str, int]
     corpora: tuple[Corpus, ...]
-    coverage: Coverage | None
     seed: int = 0
-
-    @property
-    def covered(self) -> Collection[int]:
-        """The numbers of the questions that are known to be covered."""
-        return (self.coverage.covered if self.coverage else None) or ()
 
     def settings(self) -> dict[str, Any]:
         """The numbers of questions and passages, in all and by relation."""
-        relations: dict[str, list[int]] = {}
-        for number, question in enumerate(self.questions):
-            relations.setdefault(question.relation, []).append(number)
+        relations: dict[str, list[EntityQuestion]] = {}
+        for question in self.questions:
+            relations.setdefault(question.relation, []).append(question)
         return {
             "num_read": sum(self.num_read.values()),
             "num_passages": sum(corpus.num_passages for corpus in self.corpora),
-            **self._counts(range(len(self.questions))),
+            **_counts(self.questions),
             "seed": self.seed,
             "relations": {
-                name: {"num_read": self.num_read[name], "num_questions": len(numbers), **self._counts(numbers)}
-                for name, numbers in relations.items()
+                name: {"num_read": self.num_read[name], "num_questions": len(own), **_counts(own)}
+                for name, own in relations.items()
             },
-        }
-
-    def _counts(self, numbers: Collection[int]) -> dict[str, int | None]:
-        found = self.coverage
-        return {
-            "num_answerable": None if found is None else len(found.answerable.intersection(numbers)),
-            "num_covered": None if found is None or found.covered is None else len(found.covered.intersection(numbers)),
         }
 
     def rarity(self) -> dict[int, str]:
@@ -236,6 +215,15 @@ class Chosen:
             for at, bucket in enumerate(buckets, start=1)
             for number in bucket.numbers
         }
+
+
+def _counts(questions: Sequence[EntityQuestion]) -> dict[str, int | None]:
+    """How many questions are answerable, and how many are covered; None if that is not known."""
+    measures = {
+        "num_answerable": [each.answerable for each in questions],
+        "num_covered": [each.covered for each in questions],
+    }
+    return {name: None if None in known else sum(map(bool, known)) for name, known in measures.items()}
 
 
 def read_entity_questions(
@@ -265,39 +253,38 @@ def choose_questions(
         raise InputError("no file of questions; give one or more, such as P17.test.json")
     check_not_empty(corpora)
     templates = QuestionTemplates.read(settings.templates) if settings.templates else None
-    usable = read = read_entity_questions(files, templates)
+    asked = read_entity_questions(files, templates)
+    num_read = Counter(each.relation for each in asked)
     if settings.covered:
-        numbers = find_coverage(read, corpora, progress).covered
-        if not numbers:
-            raise InputError(f"none of the {len(read):,} questions is covered by a passage; give a larger corpus")
-        usable = [read[number] for number in sorted(numbers)]
-    asked = draw_of_each(usable, limit, seed, lambda question: question.relation)
-    if settings.covered:
-        every = frozenset(range(len(asked)))
-        covers: Coverage | None = Coverage(every, every)
-    else:
-        covers = find_coverage(asked, corpora, progress) if settings.coverage else None
-    return Chosen(tuple(asked), Counter(each.relation for each in read), tuple(corpora), covers, seed)
+        asked = [each for each in with_coverage(asked, corpora, progress) if each.covered]
+        if not asked:
+            raise InputError(
+                f"none of the {num_read.total():,} questions is covered by a passage; give a larger corpus"
+            )
+    asked = draw_of_each(asked, limit, seed, lambda question: question.relation)
+    if settings.coverage and not settings.covered:
+        asked = with_coverage(asked, corpora, progress)
+    return Chosen(tuple(asked), num_read, tuple(corpora), seed)
 
 
 def entities_task(chosen: Chosen, ks: Sequence[int] = KS, rarity: bool = False) -> Task[EntityQuestion]:
     """The questions; with `rarity`, they are also grouped by their entity's IDF."""
     rare = chosen.rarity() if rarity else {}
-    answerable = None if chosen.coverage is None else set(chosen.coverage.answerable)
     examples = []
     for number, asked in enumerate(chosen.questions):
-        groups = {"relation": asked.relation, **corpus_group(number, answerable)}
-        if number in chosen.covered:
+        groups = {"relation": asked.relation, **corpus_group(asked.answerable)}
+        if asked.covered:
             groups |= {COVERED: COVERED, "covered relation": asked.relation}
         if number in rare:
             groups["rarity"] = rare[number]
         examples.append(Example(asked.question.id, asked.question.text, asked.question.answers, asked, groups))
+    num_covered = sum(COVERED in example.groups for example in examples)
     return Task(
         name="entities",
         examples=examples,
         judge=partial(_judge, tuple(ks)),
         settings=chosen.settings(),
-        macro=("relation", "covered relation") if 0 < len(chosen.covered) < len(examples) else ("relation",),
+        macro=("relation", "covered relation") if 0 < num_covered < len(examples) else ("relation",),
     )
 
 
@@ -325,8 +312,8 @@ def _make(given: Given, settings: EntitySettings) -> Prepared:
         if settings.picture is None:
             return ""
         model = load_entities(given.systems[0].partition(",")[0], given.corpora, given.setup)
-        covered = [chosen.questions[at] for at in sorted(chosen.covered)]
-        picture_of(settings.picture, [question for question in covered if question.entity], model)
+        covered = [each for each in chosen.questions if each.covered and each.entity]
+        picture_of(settings.picture, covered, model)
         return f"\nThe picture is {settings.picture}\n"
 
     return Prepared(

@@ -140,11 +140,6 @@ def _evidence(facts: Sequence[Fact]) -> Iterator[Document]:
     return (Document(f"evidence-{i}", title, text) for i, (text, title) in enumerate(titles.items()))
 
 
-def _renamed(paths: Sequence[str]) -> Iterator[Document]:
-    documents = read_documents(*paths) if paths else ()
-    return (Document(f"distractor-{i}", document.title, document.text) for i, document in enumerate(documents))
-
-
 def _make(given: Given, settings: LamaSettings) -> Prepared:
     facts = read_facts(given.files)
     if settings.only is not None:
@@ -169,8 +164,10 @@ def facts_over(given: Given, settings: LamaSettings, facts: Sequence[Fact], temp
         asked_as(fact, templates)  # A missing template is told before a model is loaded.
     searched: Sequence[Corpus] = given.corpora
     if not searched:
+        read = read_documents(*settings.distractors) if settings.distractors else ()
+        distractors = (Document(f"distractor-{i}", each.title, each.text) for i, each in enumerate(read))
         made = Corpus.create(given.scratch / "evidence.quoth", MEASURED)
-        made.add(chain(_evidence(drawn), _renamed(settings.distractors)))
+        made.add(chain(_evidence(drawn), distractors))
         searched = [made]
     counter = given.open(settings.tokens or given.systems[0].partition(",")[0], searched, given.options)
     num_tokens = {fact: counter.num_tokens(fact.answer) for fact in drawn}

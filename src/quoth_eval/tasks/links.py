@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from annotated_types import MinLen
 
+from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import first
 from quoth.errors import InputError
 from quoth.fields import Count
@@ -25,9 +26,6 @@ from quoth_eval.spec import ENTITIES, Given, Options, Prepared, Settings, TaskSp
 from quoth_eval.systems import BM25
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw, recalls
 from quoth_eval.tasks.openqa import DEPTHS, KS
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
