@@ -222,7 +222,7 @@ def idf_buckets(names: Sequence[str], idfs: Mapping[str, float], num_buckets: in
     return [Bucket(low, high, numbers) for low, high, numbers in ends if numbers]
 
 
-def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: ZeroNER, seed: int = 0) -> None:
+def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: ZeroNER) -> None:
     """Draw questions whose entity is known and, in the colour of their relation, the nearest key of each in a passage
     with an answer, among 2,000 of the model's keys in grey. Raises InputError as `picture` does."""
     if not questions:
@@ -230,23 +230,18 @@ def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: Zer
     queries_QD = np.concatenate([model.encoder.queries(e.question.text, [e.entity]) for e in questions if e.entity])
     passages, keys = stored_keys(model)
     holding = holders([each.question for each in questions], (passage.text for passage in passages))
-    rest = np.random.default_rng(seed).choice(len(keys.texts), min(OTHERS, len(keys.texts)), replace=False)
+    rest = np.random.default_rng(0).choice(len(keys.texts), min(OTHERS, len(keys.texts)), replace=False)
     drawn, labels = [*rest.tolist()], [""] * len(rest)
     for at, (question, q_D) in enumerate(zip(questions, queries_QD, strict=True)):
         rows = [row for number in holding.get(at, ()) for row in range(*keys.offsets_P1[number : number + 2].tolist())]
         if rows:
             drawn.append(rows[int((keys.vectors_ND[rows] @ q_D).argmax())])
             labels.append(question.relation)
-    picture(path, queries_QD, keys.vectors_ND[drawn], [question.relation for question in questions], labels, seed)
+    picture(path, queries_QD, keys.vectors_ND[drawn], [question.relation for question in questions], labels)
 
 
 def picture(
-    path: str | Path,
-    queries_QD: Vectors,
-    keys_KD: Vectors,
-    query_labels: Sequence[str],
-    key_labels: Sequence[str],
-    seed: int = 0,
+    path: str | Path, queries_QD: Vectors, keys_KD: Vectors, query_labels: Sequence[str], key_labels: Sequence[str]
 ) -> None:
     """Draw queries (stars) and keys (dots) in the plane, by UMAP of their cosines, and save the image.
 
@@ -257,7 +252,7 @@ def picture(
         given = f"{len(key_labels):,} labels for {len(keys_KD):,} keys, {len(query_labels):,} for {len(queries_QD):,}"
         raise InputError(f"{given} queries; give one label for each")
     vectors_ND = np.concatenate([keys_KD, queries_QD])
-    plane = check_installed()(n_neighbors=min(15, len(vectors_ND) - 1), metric="cosine", random_state=seed, n_jobs=1)
+    plane = check_installed()(n_neighbors=min(15, len(vectors_ND) - 1), metric="cosine", random_state=0, n_jobs=1)
     keys, queries = np.split(plane.fit_transform(vectors_ND), [len(keys_KD)])
     from matplotlib import colormaps
     from matplotlib.figure import Figure

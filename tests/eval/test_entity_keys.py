@@ -155,7 +155,7 @@ def test_the_picture_shows_each_question_with_the_key_that_is_nearest_in_a_right
     text = "Was Pallas a bust?"
     question = EntityQuestion(QAExample(text, text, ("nevermore",)), "P1", (4, 10))
     entity_search.picture_of(tmp_path / "p.png", [question], model)
-    path, queries_QD, keys_KD, query_labels, key_labels, _ = drawn
+    path, queries_QD, keys_KD, query_labels, key_labels = drawn
     assert path == tmp_path / "p.png"
     assert (query_labels, key_labels) == (["P1"], ["", "", "", "", "P1"])
     passages, keys = stored_keys(model)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from asking import given
 
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
@@ -75,6 +76,11 @@ def templates(tmp_path: Path) -> str:
     return str(tmp_path / "templates.json")
 
 
+def chosen_of(settings: EntitySettings, corpus: Corpus, files: Sequence[Path], limit: int | None = None) -> Chosen:
+    call = given(Path(), corpus, files=tuple(map(str, files)), limit=limit)
+    return choose_questions(call, settings)
+
+
 class Told:
     """Finds the passages in their order, last first, and keeps what it was asked."""
 
@@ -132,7 +138,7 @@ def asked(
 def test_scores_by_hand(corpus: Corpus, files: list[Path], templates: str) -> None:
     told = Told(corpus)
     seen: list[str] = []
-    chosen = choose_questions(files, [corpus], EntitySettings(templates=templates))
+    chosen = chosen_of(EntitySettings(templates=templates), corpus, files)
     report = asked(chosen, by_entity(told), (1, 2, 3), lambda name, *_: seen.append(name))
     result = report.systems[1]
     assert told.asked[0] == ("Where was Ann Lee born?", [(10, 17)])
@@ -171,7 +177,7 @@ def test_only_covered_questions_are_asked_where_that_is_wanted(
     corpus: Corpus, files: list[Path], templates: str
 ) -> None:
     covered = EntitySettings(templates=templates, covered=True)
-    chosen = choose_questions(files, [corpus], covered, limit=1)
+    chosen = chosen_of(covered, corpus, files, limit=1)
     assert [each.relation for each in chosen.questions] == ["P19", "P17"]
     assert chosen.num_read == {"P19": 2, "P17": 3}
     assert (chosen.settings()["num_answerable"], chosen.settings()["num_covered"]) == (2, 2)
@@ -180,11 +186,11 @@ def test_only_covered_questions_are_asked_where_that_is_wanted(
             EntitySettings(**{name: True})
     (files[0].with_name("P17.json")).write_text('[{"question": "Which country is Ur located in?", "answers": ["x"]}]')
     with pytest.raises(InputError, match="none of the 1 questions is covered"):
-        choose_questions([files[0].with_name("P17.json")], [corpus], covered)
+        chosen_of(covered, corpus, [files[0].with_name("P17.json")])
 
 
 def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, files: list[Path]) -> None:
-    unmeasured = asked(choose_questions(files, [corpus], EntitySettings(coverage=False)), by_text(Told(corpus)))
+    unmeasured = asked(chosen_of(EntitySettings(coverage=False), corpus, files), by_text(Told(corpus)))
     assert unmeasured.to_dict()["num_answerable"] is None
     assert not {"covered", "corpus"} & set(unmeasured.dimensions)
     assert unmeasured.settings["relations"]["P17"] == {
@@ -193,7 +199,7 @@ def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, f
         "num_answerable": None,
         "num_covered": None,
     }
-    told = choose_questions(files, [corpus], EntitySettings()).settings()["relations"]["P17"]
+    told = chosen_of(EntitySettings(), corpus, files).settings()["relations"]["P17"]
     assert (told["num_questions"], told["num_answerable"], told["num_covered"]) == (3, 2, None)
 
 
@@ -215,11 +221,11 @@ def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> Non
 
 def test_mistakes_are_named(corpus: Corpus, files: list[Path]) -> None:
     with pytest.raises(InputError, match="no file of questions"):
-        choose_questions([], [corpus], EntitySettings())
+        chosen_of(EntitySettings(), corpus, [])
     with pytest.raises(InputError, match=r"ks is \(\); it must be a list of whole numbers, not empty"):
         EntitySettings(ks=())
     with pytest.raises(InputError, match="limit is 0"):
-        choose_questions(files, [corpus], EntitySettings(), limit=0)
+        chosen_of(EntitySettings(), corpus, files, limit=0)
 
 
 def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:

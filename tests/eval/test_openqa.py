@@ -29,6 +29,7 @@ from quoth_eval.tasks.openqa import (
     WITHOUT_EVIDENCE,
     Evidence,
     OpenSettings,
+    SquadSettings,
     abstention_table,
     draw_passages,
     questions_over,
@@ -230,11 +231,12 @@ def test_distractors_are_drawn_by_seed_and_never_of_squads_own_articles(tmp_path
 
 def test_a_paragraph_is_one_passage(tmp_path: Path) -> None:
     paragraphs = [Document("squad:A:0", "A", "Long. Word.\n\n" * 500), Document("squad:A:1", "A", "Short.")]
-    made = squad_corpus(tmp_path / "s.quoth", paragraphs, [distractors(tmp_path)], 4)
+    four = SquadSettings(distractors=(distractors(tmp_path),), num_distractors=4)
+    made = squad_corpus(given(tmp_path), four, paragraphs)
     assert (made.num_documents, made.num_passages) == (6, 6)
     assert [each.document_id for each in made.passages()][:2] == ["squad:A:0", "squad:A:1"]
     with pytest.raises(InputError, match="20 distractors requested, but there are 9 passages"):
-        squad_corpus(tmp_path / "t.quoth", paragraphs, [distractors(tmp_path)], 20)
+        squad_corpus(given(tmp_path), replace(four, num_distractors=20, keep=str(tmp_path / "t.quoth")), paragraphs)
     assert not (tmp_path / "t.quoth").exists()
 
 

@@ -239,21 +239,14 @@ def read_entity_questions(
     return questions
 
 
-def choose_questions(
-    files: Sequence[str | Path],
-    corpora: Sequence[Corpus],
-    settings: EntitySettings,
-    limit: int | None = None,
-    seed: int = 0,
-    progress: ProgressCallback | None = None,
-) -> Chosen:
-    """The questions of the files, or `limit` per relation, drawn with `seed`, as the settings say. Raises InputError,
-    EmptyCorpusError."""
-    if not files:
+def choose_questions(given: Given, settings: EntitySettings) -> Chosen:
+    """The questions of the files, or those drawn, `limit` per relation. Raises InputError, EmptyCorpusError."""
+    if not given.files:
         raise InputError("no file of questions; give one or more, such as P17.test.json")
+    corpora, progress = given.searched(), given.progress
     check_not_empty(corpora)
     templates = QuestionTemplates.read(settings.templates) if settings.templates else None
-    asked = read_entity_questions(files, templates)
+    asked = read_entity_questions(given.files, templates)
     num_read = Counter(each.relation for each in asked)
     if settings.covered:
         asked = [each for each in with_coverage(asked, corpora, progress) if each.covered]
@@ -261,10 +254,10 @@ def choose_questions(
             raise InputError(
                 f"none of the {num_read.total():,} questions is covered by a passage; give a larger corpus"
             )
-    asked = draw_of_each(asked, limit, seed, lambda question: question.relation)
+    asked = draw_of_each(asked, given.limit, given.seed, lambda question: question.relation)
     if settings.coverage and not settings.covered:
         asked = with_coverage(asked, corpora, progress)
-    return Chosen(tuple(asked), num_read, tuple(corpora), seed)
+    return Chosen(tuple(asked), num_read, given.corpora, given.seed)
 
 
 def entities_task(chosen: Chosen, ks: Sequence[int] = KS, rarity: bool = False) -> Task[EntityQuestion]:
@@ -303,8 +296,7 @@ def _judge(ks: Sequence[int], example: Example[EntityQuestion], answer: Answer) 
 
 
 def _make(given: Given, settings: EntitySettings) -> Prepared:
-    chosen = choose_questions(given.files, given.searched(), settings, given.limit, given.seed, given.progress)
-    search = searching(given)
+    chosen, search = choose_questions(given, settings), searching(given)
     if settings.picture is not None:
         check_installed()
 

@@ -11,7 +11,7 @@ import csv
 import heapq
 import shutil
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -267,22 +267,16 @@ def _fact(templates: Mapping[str, str], record: Mapping[str, Any]) -> tuple[str,
     return relation, templates[relation].replace("[S]", subject), answers
 
 
-def squad_corpus(
-    path: str | Path,
-    paragraphs: Sequence[Document],
-    distractors: Sequence[str] = (),
-    count: int | None = None,
-    seed: int = 0,
-    progress: Callable[[int], None] | None = None,
-) -> Corpus:
-    """A new corpus of the paragraphs and `count` passages (None: all) of the documents in the files `distractors`.
-
-    Raises InputError if the folder is not empty, or if there are fewer passages.
-    """
+def squad_corpus(given: Given, settings: SquadSettings, paragraphs: Sequence[Document]) -> Corpus:
+    """A new corpus of the paragraphs and the distractors. Raises InputError if its folder is not empty, or if there are
+    too few distractors."""
+    path = given.scratch / "squad.quoth" if settings.keep is None else Path(settings.keep)
     corpus = Corpus.create(path, splitter=WHOLE)
     titles = {paragraph.title for paragraph in paragraphs}
+    others = draw_passages(settings.distractors, titles, settings.num_distractors, given.seed)
     try:
-        corpus.add(chain(paragraphs, draw_passages(distractors, titles, count, seed)), progress)
+        with counting("indexing", "paragraphs") as indexed:
+            corpus.add(chain(paragraphs, others), indexed)
     except BaseException:
         shutil.rmtree(path)
         raise
@@ -331,10 +325,8 @@ def _of_files(given: Given, settings: FileSettings) -> Prepared:
 def _of_squad(given: Given, settings: SquadSettings) -> Prepared:
     if len(given.files) != 1:
         raise InputError(f"squad is read from one file of SQuAD 1.1 (JSON), not {len(given.files)}")
-    read, distractors, number = read_squad(given.files[0]), settings.distractors, settings.num_distractors
-    path = given.scratch / "squad.quoth" if settings.keep is None else Path(settings.keep)
-    with counting("indexing", "paragraphs") as indexed:
-        corpus = squad_corpus(path, read.paragraphs, distractors, number, given.seed, indexed)
+    read = read_squad(given.files[0])
+    corpus = squad_corpus(given, settings, read.paragraphs)
     return questions_over("squad", given, settings, draw(read.questions, given.limit, given.seed), [corpus])
 
 
