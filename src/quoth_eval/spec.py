@@ -36,7 +36,8 @@ class Settings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """What a call gives to a task. `open` makes a model from its name, the corpora and its options; `options` are those
-    of all systems; `limit` is None for all examples; `scratch` is a temporary folder."""
+    of all systems; `limit` is None for all examples; `scratch` is a temporary folder. A task that makes a corpus puts
+    it in the place of `corpora`."""
 
     open: Callable[[str, Sequence[Corpus], Options], Any]
     scratch: Path
@@ -50,15 +51,14 @@ class Given:
     limit: int | None = None
     seed: int = 0
 
-    def settings(self, corpora: Sequence[Corpus] | None = None, **more: Any) -> dict[str, Any]:
+    def settings(self, **more: Any) -> dict[str, Any]:
         """What a run resumes only with: the limit, the seed, the options, and what is searched."""
-        searched = self.corpora if corpora is None else corpora
         return {
             "limit": self.limit,
             "seed": self.seed,
             "options": dict(self.options),
-            "corpora": [corpus.path.name for corpus in searched],
-            "num_passages": sum(corpus.num_passages for corpus in searched),
+            "corpora": [corpus.path.name for corpus in self.corpora],
+            "num_passages": sum(corpus.num_passages for corpus in self.corpora),
             **more,
         }
 

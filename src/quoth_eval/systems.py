@@ -296,9 +296,9 @@ def fills(model: Any, options: Options) -> System[Source]:
     return answer
 
 
-def filling(given: Given, corpora: Sequence[Corpus]) -> Callable[[str, Options], System[Any]]:
-    """How a model by its name and options fills a task's blanks from these corpora."""
-    return lambda name, options: fills(given.open(name, corpora, options), options)
+def filling(given: Given) -> Callable[[str, Options], System[Any]]:
+    """How a model by its name and options fills a task's blanks from the corpora."""
+    return lambda name, options: fills(given.open(name, given.corpora, options), options)
 
 
 def without_share(options: Options) -> dict[str, Any]:

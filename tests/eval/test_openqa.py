@@ -91,7 +91,7 @@ def run_openqa(
     """The report of BM25 and of models over questions."""
     (model,) = (models or {"": None}).values()
     call = given(Path(), *corpora, opens=model)
-    prepared = questions_over("openqa", call, OpenSettings(**settings), questions, corpora)
+    prepared = questions_over("openqa", call, OpenSettings(**settings), questions)
     return measured(prepared, dict.fromkeys(models or {}, options or {}), progress)
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from math import ceil
 from pathlib import Path
 from sys import maxsize
@@ -30,8 +30,8 @@ from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.systems import filling
 from quoth_eval.task import HITS, Answer, Example, System, Task, first_right, length_groups, said
 
-Phrases = Callable[[Sequence[Blank]], list[tuple[str, ...]]]
-"""Maps blanks to the answers to each, best first."""
+Phrases = Callable[[Blank], tuple[str, ...]]
+"""Maps a blank to the answers to it, best first."""
 BLANKS_AT_A_TIME = 32
 
 
@@ -103,13 +103,8 @@ def most_frequent(texts: Sequence[str], kind: str, top_k: int = HITS) -> tuple[s
 
 def frequent_phrases(corpus: Corpus) -> Phrases:
     """Gives every blank of a kind the same answers: the most frequent phrases of the corpus."""
-    texts = [passage.text for passage in corpus.passages()]
-
-    @cache
-    def best(kind: str) -> tuple[str, ...]:
-        return most_frequent(texts, kind)
-
-    return lambda blanks: [best(blank.kind) for blank in blanks]
+    best = cache(partial(most_frequent, [passage.text for passage in corpus.passages()]))
+    return lambda blank: best(blank.kind)
 
 
 def bm25_phrases(corpus: Corpus) -> Phrases:
@@ -120,7 +115,7 @@ def bm25_phrases(corpus: Corpus) -> Phrases:
         others = [int(row) for row in rows if int(row) != blank.row]
         return most_frequent([corpus.passage(others[0]).text], blank.kind) if others else ()
 
-    return lambda blanks: [answer(blank) for blank in blanks]
+    return answer
 
 
 def phrases(propose: Callable[[], Phrases]) -> System[Blank]:
@@ -129,8 +124,7 @@ def phrases(propose: Callable[[], Phrases]) -> System[Blank]:
     def answering() -> System[Blank]:
         of = propose()
         return lambda examples: [
-            Answer([Prediction(text, 0.0, 0.0, ()) for text in texts])
-            for texts in of([example.source for example in examples])
+            Answer([Prediction(text, 0.0, 0.0, ()) for text in of(example.source)]) for example in examples
         ]
 
     return Lazy(answering)
@@ -140,17 +134,17 @@ def _make(given: Given, settings: ClozeSettings) -> Prepared:
     counted = {}
     if given.files:
         pages = read_pages(given.files, settings.heldout)
-        corpus = Corpus.create(given.scratch / "pages.quoth", MEASURED)
-        corpus.add(pages)
+        made = Corpus.create(given.scratch / "pages.quoth", MEASURED)
+        made.add(pages)
+        given = replace(given, corpora=(made,))
         counted["num_pages"] = len(pages)
-    else:
-        corpus = given.one_corpus("cloze")
+    corpus = given.one_corpus("cloze")
     count = maxsize if given.limit is None else ceil(given.limit / len(KINDS))
     passages = list(corpus.passages())
     blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, given.seed)][: given.limit]
     return Prepared(
-        task=cloze_task(blanks, given.settings([corpus], **counted)),
-        asks=filling(given, [corpus]),
+        task=cloze_task(blanks, given.settings(**counted)),
+        asks=filling(given),
         baselines={
             "frequent": lambda _: phrases(lambda: frequent_phrases(corpus)),
             "bm25": lambda _: phrases(lambda: bm25_phrases(corpus)),

@@ -9,7 +9,7 @@ which. Distractor documents show how much the evidence helps.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -162,17 +162,16 @@ def facts_over(given: Given, settings: LamaSettings, facts: Sequence[Fact], temp
     drawn = draw_of_each(facts, given.limit, given.seed, lambda fact: fact.relation)
     for fact in drawn:
         asked_as(fact, templates)  # A missing template is told before a model is loaded.
-    searched: Sequence[Corpus] = given.corpora
-    if not searched:
+    if not given.corpora:
         read = read_documents(*settings.distractors) if settings.distractors else ()
         distractors = (Document(f"distractor-{i}", each.title, each.text) for i, each in enumerate(read))
         made = Corpus.create(given.scratch / "evidence.quoth", MEASURED)
         made.add(chain(_evidence(drawn), distractors))
-        searched = [made]
-    counter = given.open(settings.tokens or given.systems[0].partition(",")[0], searched, given.options)
+        given = replace(given, corpora=(made,))
+    counter = given.open(settings.tokens or given.systems[0].partition(",")[0], given.corpora, given.options)
     num_tokens = {fact: counter.num_tokens(fact.answer) for fact in drawn}
     asked = draw_of_each(drawn, settings.per_group, given.seed, lambda fact: min(num_tokens[fact], MOST_TOKENS))
-    return _over(given, "lama", asked, templates, searched, num_tokens)
+    return _over("lama", given, asked, templates, num_tokens)
 
 
 def _of_data(name: str, given: Given, settings: object) -> Prepared:
@@ -181,32 +180,28 @@ def _of_data(name: str, given: Given, settings: object) -> Prepared:
     facts = read_facts(find_files(data, FACTS[name], _LAMA))
     relations = find_file(data, "lama/relations.jsonl", _LAMA) if name == "trex" else None
     drawn = draw_as_released(facts, given.limit, given.seed)
-    return _over(given, name, drawn, read_templates(relations), given.searched())
+    given.searched()
+    return _over(name, given, drawn, read_templates(relations), {})
 
 
 def _over(
-    given: Given,
-    name: str,
-    facts: Sequence[Fact],
-    templates: Mapping[str, str],
-    searched: Sequence[Corpus],
-    num_tokens: Mapping[Fact, int] | None = None,
+    name: str, given: Given, facts: Sequence[Fact], templates: Mapping[str, str], num_tokens: Mapping[Fact, int]
 ) -> Prepared:
     """Facts as blanks, by relation and, if they are given, by their answers' numbers of tokens."""
     examples = []
     for fact in facts:
-        tokens = {} if num_tokens is None else {"tokens": length_groups(num_tokens[fact], "tokens")["tokens"]}
+        tokens = {"tokens": length_groups(num_tokens[fact], "tokens")["tokens"]} if num_tokens else {}
         groups = {**tokens, "relation": fact.relation}
         examples.append(Example(fact.id, asked_as(fact, templates), (fact.answer,), fact, groups))
     task = Task(
         name=name,
         examples=examples,
         judge=judge,
-        settings=given.settings(searched),
-        macro=("relation",) if num_tokens is None else ("tokens", "relation"),
+        settings=given.settings(),
+        macro=("tokens", "relation") if num_tokens else ("relation",),
         at_a_time=FACTS_AT_A_TIME,
     )
-    return Prepared(task=task, asks=filling(given, searched))
+    return Prepared(task=task, asks=filling(given))
 
 
 SPECS = [

@@ -192,10 +192,9 @@ def abstention_table(report: Report, least: Mapping[str, float]) -> str:
     return "\n".join(parts)
 
 
-def questions_over(
-    name: str, given: Given, settings: OpenSettings, questions: Sequence[QAExample], corpora: Sequence[Corpus]
-) -> Prepared:
-    """The task of questions over corpora. Raises InputError, EmptyCorpusError."""
+def questions_over(name: str, given: Given, settings: OpenSettings, questions: Sequence[QAExample]) -> Prepared:
+    """The task of questions over the corpora. Raises InputError, EmptyCorpusError."""
+    corpora = given.searched()
     if not questions:
         raise InputError("no questions to ask; name a file that contains some")
     check_not_empty(corpora)
@@ -211,7 +210,7 @@ def questions_over(
             for each, own in zip(questions, groups, strict=True)
         ],
         judge=partial(_judge, settings.ks, settings.oracle, all(question.gold for question in questions)),
-        settings=given.settings(corpora, **counted),
+        settings=given.settings(**counted),
         at_a_time=QUESTIONS_TOGETHER,
     )
     depth = max(*settings.ks, settings.oracle)
@@ -312,22 +311,22 @@ def _of_data(name: str, given: Given, settings: OpenSettings) -> Prepared:
     file, source = QUESTIONS[name][0], source_of(name)
     data = given.folder(name, file, source)
     read = read_kamel(data) if name == "kamel" else read_questions(find_file(data, file, source))
-    return questions_over(name, given, settings, draw_as_released(read, given.limit, given.seed), given.searched())
+    return questions_over(name, given, settings, draw_as_released(read, given.limit, given.seed))
 
 
 def _of_files(given: Given, settings: FileSettings) -> Prepared:
     left_out = LeftOut()
     read = read_questions(*given.files, patterns=settings.patterns, skip_bad=settings.skip_bad, on_bad=left_out)
     left_out.report()
-    return questions_over("openqa", given, settings, draw(read, given.limit, given.seed), given.searched())
+    return questions_over("openqa", given, settings, draw(read, given.limit, given.seed))
 
 
 def _of_squad(given: Given, settings: SquadSettings) -> Prepared:
     if len(given.files) != 1:
         raise InputError(f"squad is read from one file of SQuAD 1.1 (JSON), not {len(given.files)}")
     read = read_squad(given.files[0])
-    corpus = squad_corpus(given, settings, read.paragraphs)
-    return questions_over("squad", given, settings, draw(read.questions, given.limit, given.seed), [corpus])
+    own = replace(given, corpora=(squad_corpus(given, settings, read.paragraphs),))
+    return questions_over("squad", own, settings, draw(read.questions, given.limit, given.seed))
 
 
 _COMMON: dict[str, Any] = {

@@ -227,8 +227,7 @@ def _make(given: Given, settings: SwapSettings) -> Prepared:
     changes = draw(list(find_changes(old, new, settings.max_words)), given.limit, given.seed)
     if settings.unchanged:
         changes += draw(list(find_unchanged(old, new, settings.max_words)), settings.unchanged, given.seed)
-
-    over_old, over_new = filling(given, [old]), filling(given, [new])
+    over_old, over_new = filling(replace(given, corpora=(old,))), filling(given)
 
     def shown(report: Report) -> str:
         return "".join(followed(report, changes, settings.show, result.name) for result in report.systems)
