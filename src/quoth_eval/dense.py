@@ -74,13 +74,15 @@ class DenseSearch:
 
     def __init__(
         self,
-        baseline: DenseBaseline,
+        name: str,
         corpora: Sequence[Corpus],
         device: str | None = None,
         dtype: str | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Raises ModelNotFoundError, EmptyCorpusError, InputError on an unknown device or dtype."""
+        """The search by the baseline of this name. Raises ModelNotFoundError, EmptyCorpusError, InputError on an
+        incomplete name, an unknown device or dtype."""
+        baseline = DenseBaseline.named(name)
         check_not_empty(corpora)
         self._corpora, self._options = corpora, (device, dtype)
         self._mu, self._lexical, self._opened = 0.0, "", dict[str, DenseSearch]()
@@ -102,20 +104,15 @@ class DenseSearch:
                 progress(done + len(passages), len(self._places))
         self._vectors_PD = np.concatenate(vectors)
 
-    @classmethod
-    def from_pretrained(cls, name: str, corpora: Sequence[Corpus], *options: Any, **more: Any) -> DenseSearch:
-        """The baseline of this name. Raises the errors of `DenseBaseline.named` and of the class."""
-        return cls(DenseBaseline.named(name), corpora, *options, **more)
-
     def adding(self, mu: float, lexical: str = "") -> DenseSearch:
         """The same search with `mu` times other scores of all passages added: BM25's, or the dot products of a baseline
         `lexical`, such as one that was trained to imitate BM25, which encodes the passages once. Raises the errors of
-        `from_pretrained`.
+        the class.
 
         Source: SPAR (Chen et al. 2022, §3). Its concatenated vectors [p, λ(p)] and [q, μ λ(q)] have this product.
         """
         if lexical and lexical not in self._opened:
-            self._opened[lexical] = DenseSearch.from_pretrained(lexical, self._corpora, *self._options)
+            self._opened[lexical] = DenseSearch(lexical, self._corpora, *self._options)
         both = copy(self)
         both._mu, both._lexical = mu, lexical
         return both

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Range = tuple[int, int]
 Search = Callable[[str, Range | None, int], list[Hit]]
 """Asks a system; takes a text, the characters of its entity (None if unknown), and the number of passages."""
-NUM_BUCKETS = 5
+NUM_GROUPS = 5
 OTHERS = 2000
 """Keys in a picture beside those of its questions."""
 
@@ -197,29 +197,24 @@ def rarity(name: str, idfs: Mapping[str, float]) -> float:
     return max((idfs[term] for term in analyse(name)), default=-np.inf)
 
 
-class Bucket(NamedTuple):
-    """Questions whose entity's IDF is between `low` and `high`, by their numbers."""
+def rarity_groups(names: Sequence[str], idfs: Mapping[str, float], num_groups: int = NUM_GROUPS) -> dict[int, str]:
+    """Questions, by their numbers, in groups of about equal size by the rarity of their entities, whose names are given
+    ("" if unknown).
 
-    low: float
-    high: float
-    numbers: tuple[int, ...]
-
-
-def idf_buckets(names: Sequence[str], idfs: Mapping[str, float], num_buckets: int = NUM_BUCKETS) -> list[Bucket]:
-    """Questions by the rarity of their entities, whose names are given ("" if unknown), in buckets of about equal size,
-    rarest last.
-
-    Questions whose entity is unknown or has no terms are in no bucket; a value on an edge is in the upper bucket.
+    Questions whose entity is unknown or has no terms are in no group; a value on an edge is in the upper group.
     """
     value_N = np.array([rarity(name, idfs) for name in names])
     known_K = np.flatnonzero(value_N > -np.inf)
     if not len(known_K):
         raise InputError("no question whose entity is known; give the templates (--set templates=FILE)")
-    edges = np.quantile(value_N[known_K], np.linspace(0, 1, num_buckets + 1))
+    edges = np.quantile(value_N[known_K], np.linspace(0, 1, num_groups + 1)).tolist()
     place_K = np.searchsorted(edges[1:-1], value_N[known_K], side="right")
-    members = (tuple(known_K[place_K == place].tolist()) for place in range(num_buckets))
-    ends = zip(edges[:-1].tolist(), edges[1:].tolist(), members, strict=True)
-    return [Bucket(low, high, numbers) for low, high, numbers in ends if numbers]
+    filled = np.unique(place_K).tolist()
+    told = {
+        place: f"rarity {at} of {len(filled)}, IDF {edges[place]:.2f} to {edges[place + 1]:.2f}"
+        for at, place in enumerate(filled, start=1)
+    }
+    return {number: told[place] for number, place in zip(known_K.tolist(), place_K.tolist(), strict=True)}
 
 
 def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: ZeroNER) -> None:
@@ -246,11 +241,8 @@ def picture(
     """Draw queries (stars) and keys (dots) in the plane, by UMAP of their cosines, and save the image.
 
     There is one colour per label, such as a relation or a class of names; "" is grey and not in the legend. Raises
-    InputError if umap-learn, matplotlib or a label is missing.
+    InputError if umap-learn or matplotlib is missing.
     """
-    if (len(keys_KD), len(queries_QD)) != (len(key_labels), len(query_labels)):
-        given = f"{len(key_labels):,} labels for {len(keys_KD):,} keys, {len(query_labels):,} for {len(queries_QD):,}"
-        raise InputError(f"{given} queries; give one label for each")
     vectors_ND = np.concatenate([keys_KD, queries_QD])
     plane = check_installed()(n_neighbors=min(15, len(vectors_ND) - 1), metric="cosine", random_state=0, n_jobs=1)
     keys, queries = np.split(plane.fit_transform(vectors_ND), [len(keys_KD)])

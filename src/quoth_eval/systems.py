@@ -73,11 +73,11 @@ TYPES: Mapping[str, Any] = {
 }
 """The types of options beyond those of `fill` and `ask`, which their own records check."""
 FAMILIES = {
-    "lm": "quoth_eval.language_models:LanguageModel",
-    "mlm": "quoth.npm.twin:MaskedModel",
+    "lm": "quoth_eval.language_models:LanguageModel.from_pretrained",
+    "mlm": "quoth.npm.twin:MaskedModel.from_pretrained",
     "dense": "quoth_eval.dense:DenseSearch",
 }
-"""The classes of other libraries' models, by their prefix."""
+"""What loads other libraries' models, by their prefix."""
 
 
 def family_of(name: str) -> str:
@@ -181,7 +181,7 @@ class Opener:
         device, dtype = self.setup.device, self.setup.dtype
         if family := family_of(name):
             quiet_libraries()
-            load = resolve_name(FAMILIES[family]).from_pretrained
+            load = resolve_name(FAMILIES[family])
             with counting(f"loading {name}", "passages") as encoded:
                 more = {"progress": encoded} if family == "dense" else {}
                 return load(name.partition(":")[2], corpora, device, dtype, **more)

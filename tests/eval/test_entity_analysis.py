@@ -12,7 +12,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import Document, Hit, Passage
-from quoth_eval.entity_search import idf, idf_buckets, rarity, term_idfs
+from quoth_eval.entity_search import idf, rarity, rarity_groups, term_idfs
 from quoth_eval.harness import evaluate
 from quoth_eval.tasks.entities import Chosen, EntityQuestion, entities_task, searches_of
 
@@ -34,19 +34,19 @@ def test_terms_are_counted_once_a_passage_as_the_word_index_cuts_them() -> None:
     assert rarity("?", idfs) == -math.inf
 
 
-def test_questions_fall_into_buckets_of_their_entitys_idf() -> None:
+def test_questions_fall_into_groups_by_their_entitys_idf() -> None:
     idfs = {f"t{n}": idf(n, 100) for n in range(100)}
     names = ["t40", "t1", "t2", "t30", "?", "", "t20", "t3"]
-    low, high = idf_buckets(names, idfs, num_buckets=2)
-    assert (low.numbers, high.numbers) == ((0, 3, 6), (1, 2, 7))
-    assert (low.low, high.high) == pytest.approx((idf(40, 100), idf(1, 100)))
-    assert low.high == high.low == pytest.approx((idf(20, 100) + idf(3, 100)) / 2)
-    common, rare = idf_buckets(["t90 t1", "t20", "t20 t30", "t2"], idfs, num_buckets=2)
-    assert (common.numbers, rare.numbers) == ((1, 2), (0, 3))  # "t90 t1" is as rare as t1
-    same = idf_buckets(["t1"] * 9, idfs)
-    assert [each.numbers for each in same] == [tuple(range(9))]
+    edge = (idf(20, 100) + idf(3, 100)) / 2
+    low = f"rarity 1 of 2, IDF {idf(40, 100):.2f} to {edge:.2f}"
+    high = f"rarity 2 of 2, IDF {edge:.2f} to {idf(1, 100):.2f}"
+    assert rarity_groups(names, idfs, 2) == {0: low, 1: high, 2: high, 3: low, 6: low, 7: high}
+    rare = rarity_groups(["t90 t1", "t20", "t20 t30", "t2"], idfs, 2)  # "t90 t1" is as rare as t1
+    assert [rare[number].split()[1] for number in range(4)] == ["2", "1", "1", "2"]
+    same = rarity_groups(["t1"] * 9, idfs)
+    assert same == dict.fromkeys(range(9), f"rarity 1 of 1, IDF {idf(1, 100):.2f} to {idf(1, 100):.2f}")
     with pytest.raises(InputError, match="no question whose entity is known"):
-        idf_buckets([""], idfs)
+        rarity_groups([""], idfs)
 
 
 def test_recall_is_reported_by_bucket(tmp_path: Path) -> None:

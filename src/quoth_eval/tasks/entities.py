@@ -32,8 +32,8 @@ from quoth_eval.entity_search import (
     Search,
     by_text,
     check_installed,
-    idf_buckets,
     picture_of,
+    rarity_groups,
     searches,
     searching,
     term_idfs,
@@ -206,15 +206,10 @@ class Chosen:
         }
 
     def rarity(self) -> dict[int, str]:
-        """The names of the questions' buckets by the IDF of their entities."""
+        """The questions' groups by the rarity of their entities."""
         names = [question.name for question in self.questions]
         passages = (passage for corpus in self.corpora for passage in corpus.passages())
-        buckets = idf_buckets(names, term_idfs(passages, names))
-        return {
-            number: f"rarity {at} of {len(buckets)}, IDF {bucket.low:.2f} to {bucket.high:.2f}"
-            for at, bucket in enumerate(buckets, start=1)
-            for number in bucket.numbers
-        }
+        return rarity_groups(names, term_idfs(passages, names))
 
 
 def _counts(questions: Sequence[EntityQuestion]) -> dict[str, int | None]:
