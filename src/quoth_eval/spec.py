@@ -102,7 +102,6 @@ class TaskSpec:
     `files` are its files in a folder of data, if none is named on the command line."""
 
     name: str
-    help: str
     make: Callable[[Given, Any], Prepared]
     form: str = BLANKS
     settings: type[Any] = Settings

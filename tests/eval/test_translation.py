@@ -31,8 +31,6 @@ def test_spellings_of_a_title_in_other_scripts_are_found() -> None:
         ("Tbilisi", "Russian", "Тбилиси"),
         ("Oslo", "Greek", "Όσλο"),
     ]
-    texts = {page.id: page.text for page in PAGES}
-    assert all(texts[each.document_id][each.start : each.end] == each.spelling for each in found)
 
 
 class Knows:

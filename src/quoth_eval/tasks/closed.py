@@ -311,7 +311,6 @@ def _make(name: str, given: Given, settings: ClosedOptions) -> Prepared:
 SPECS = [
     TaskSpec(
         name=name,
-        help=f"NPM's closed set of {name}: which label does a text have? Searches every token.",
         settings=ClosedOptions,
         make=partial(_make, name),
         form=CLOSED,

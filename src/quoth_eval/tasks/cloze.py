@@ -155,7 +155,6 @@ def _make(given: Given, settings: ClozeSettings) -> Prepared:
 SPECS = [
     TaskSpec(
         name="cloze",
-        help="Phrases that recur in the corpus, or in FILES, hidden in one of its passages; half are names and terms.",
         settings=ClozeSettings,
         make=_make,
         systems=("quoth-mini", "bm25", "frequent"),

@@ -315,7 +315,6 @@ def _make(given: Given, settings: EntitySettings) -> Prepared:
 SPECS = [
     TaskSpec(
         name="entities",
-        help="The questions of FILES (EntityQuestions, one per relation): is a passage with an answer found?",
         settings=EntitySettings,
         make=_make,
         form=ENTITIES,

@@ -205,22 +205,6 @@ def _over(
 
 
 SPECS = [
-    *(
-        TaskSpec(
-            name=name,
-            help=f"LAMA's facts of {label} over the corpus, by relation.",
-            make=partial(_of_data, name),
-            limit=3000,
-        )
-        for name, label in (("google-re", "Google-RE"), ("trex", "T-REx"))
-    ),
-    TaskSpec(
-        name="lama",
-        help="The facts of FILES (T-REx, Google-RE) over the corpus or their own evidence, by number of tokens.",
-        settings=LamaSettings,
-        make=_make,
-        each=True,
-        files="lama/*/*.jsonl*",
-        takes_files=True,
-    ),
+    *(TaskSpec(name=name, make=partial(_of_data, name), limit=3000) for name in FACTS),
+    TaskSpec(name="lama", settings=LamaSettings, make=_make, each=True, files="lama/*/*.jsonl*", takes_files=True),
 ]

@@ -166,7 +166,6 @@ def _sentence(text: str, mention: Mention) -> tuple[int, str]:
 SPECS = [
     TaskSpec(
         name="links",
-        help="Linked names of the corpus's documents in their sentences: passages of others about the same target.",
         settings=LinksSettings,
         make=_make,
         form=ENTITIES,

@@ -89,12 +89,6 @@ def _make(given: Given, settings: object) -> Prepared:
 
 SPECS = [
     TaskSpec(
-        name="ner",
-        help="The names in FILES (CoNLL; FILE:train, FILE:dev, FILE:test), with and without their class.",
-        make=_make,
-        form="names",
-        systems=("quoth-tagger",),
-        files="ner/*.conll*:test",
-        takes_files=True,
+        name="ner", make=_make, form="names", systems=("quoth-tagger",), files="ner/*.conll*:test", takes_files=True
     )
 ]

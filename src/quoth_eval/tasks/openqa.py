@@ -337,24 +337,9 @@ _COMMON: dict[str, Any] = {
 }
 SPECS = [
     *(
-        TaskSpec(name=name, help=f"{what}.", settings=OpenSettings, make=partial(_of_data, name), limit=3000, **_COMMON)
-        for name, (_, what) in QUESTIONS.items()
+        TaskSpec(name=name, settings=OpenSettings, make=partial(_of_data, name), limit=3000, **_COMMON)
+        for name in QUESTIONS
     ),
-    TaskSpec(
-        name="openqa",
-        help="The questions of FILES (NQ-open, TriviaQA, WebQuestions, CuratedTREC, EntityQuestions, SQuAD).",
-        settings=FileSettings,
-        make=_of_files,
-        takes_files=True,
-        **_COMMON,
-    ),
-    TaskSpec(
-        name="squad",
-        help="The questions of a file of SQuAD 1.1 without their paragraphs, which are the corpus.",
-        settings=SquadSettings,
-        make=_of_squad,
-        files="squad/*.json*",
-        takes_files=True,
-        **_COMMON,
-    ),
+    TaskSpec(name="openqa", settings=FileSettings, make=_of_files, takes_files=True, **_COMMON),
+    TaskSpec(name="squad", settings=SquadSettings, make=_of_squad, files="squad/*.json*", takes_files=True, **_COMMON),
 ]

@@ -83,7 +83,6 @@ def _make(given: Given, settings: ReadingSettings) -> Prepared:
 SPECS = [
     TaskSpec(
         name="reading",
-        help="The questions of FILES (SQuAD, or JSONL as for quoth train reader), with their passages.",
         settings=ReadingSettings,
         make=_make,
         form="reading",

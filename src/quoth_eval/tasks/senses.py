@@ -117,13 +117,4 @@ def _make(given: Given, settings: object) -> Prepared:
     return Prepared(task=task, asks=lambda name, options: above_threshold(load(name, [], given.setup).encoder, fitted))
 
 
-SPECS = [
-    TaskSpec(
-        name="senses",
-        help="Does a word mean the same in two sentences of FILES (MCL-WiC)? A threshold on the cosine decides.",
-        make=_make,
-        form="senses",
-        files="mcl_wic/*.jsonl*",
-        takes_files=True,
-    )
-]
+SPECS = [TaskSpec(name="senses", make=_make, form="senses", files="mcl_wic/*.jsonl*", takes_files=True)]

@@ -241,11 +241,4 @@ def _make(given: Given, settings: SwapSettings) -> Prepared:
     )
 
 
-SPECS = [
-    TaskSpec(
-        name="swap",
-        help="Facts in which an earlier edition of the corpus differs: do the answers follow, without any training?",
-        settings=SwapSettings,
-        make=_make,
-    )
-]
+SPECS = [TaskSpec(name="swap", settings=SwapSettings, make=_make)]
