@@ -65,7 +65,7 @@ def evaluate(
             done += len(part)
             if progress is not None:
                 progress(name, done, len(examples))
-    asked = dict.fromkeys([*(system for system, _ in rows), *systems]) if folder else systems
+    asked = dict.fromkeys(name for name, _ in rows)
     every = [(name, [rows[name, example.id] for example in examples if (name, example.id) in rows]) for name in asked]
     results = tuple(Result(name, tuple(of)) for name, of in every if len(of) == len(examples))
     report = Report(task.name, task.settings, results, tuple(task.macro))

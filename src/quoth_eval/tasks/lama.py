@@ -40,7 +40,6 @@ FACTS = {"google-re": "lama/Google_RE", "trex": "lama/TREx"}
 _LAMA = "it is in the data.zip of https://github.com/facebookresearch/LAMA (JSONL of facts), to be unpacked as lama"
 MOST_TOKENS = 4
 """Answers of this many tokens or more are one group, as in the released code."""
-FACTS_AT_A_TIME = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +198,7 @@ def _over(
         judge=judge,
         settings=given.settings(),
         macro=("tokens", "relation") if num_tokens else ("relation",),
-        at_a_time=FACTS_AT_A_TIME,
+        at_a_time=32,
     )
     return Prepared(task=task, asks=filling(given))
 

@@ -58,8 +58,6 @@ KS = (1, 5, 20)
 DEPTHS = "Recall among the best passages, this many of them."
 READ = 5
 """How many passages ORQA's and REALM's readers read."""
-QUESTIONS_TOGETHER = 16
-"""Language models answer these together."""
 QUESTIONS_AT_A_TIME = 64
 """The evidence of this many questions is found in one pass over the corpus, and kept in memory."""
 SCANNING = "scanning the corpus"
@@ -211,7 +209,7 @@ def questions_over(name: str, given: Given, settings: OpenSettings, questions: S
         ],
         judge=partial(_judge, settings.ks, settings.oracle, all(question.gold for question in questions)),
         settings=given.settings(**counted),
-        at_a_time=QUESTIONS_TOGETHER,
+        at_a_time=16,
     )
     depth = max(*settings.ks, settings.oracle)
     evidence = Evidence(questions, corpora, given.progress) if settings.abstain else None

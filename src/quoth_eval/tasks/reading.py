@@ -21,7 +21,6 @@ from quoth.records import Passage
 from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, draw, first_right
 
-_AT_A_TIME = 32
 REFUSED = "refused"
 
 
@@ -75,7 +74,7 @@ def _make(given: Given, settings: ReadingSettings) -> Prepared:
         gold = tuple(each.passage.text[start:end] for start, end in each.answers)
         asked.append(Example(each.id, each.question, gold, each))
     return Prepared(
-        task=Task(name="reading", examples=asked, judge=_judge, at_a_time=_AT_A_TIME),
+        task=Task(name="reading", examples=asked, judge=_judge, at_a_time=32),
         asks=lambda name, options: reads(open_reader(name, device=setup.device, dtype=setup.dtype, base=base)),
     )
 
