@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
-from asking import mean
+from asking import given, mean
 
 from quoth.corpus.corpus import Corpus
-from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import Document, Hit, Passage
 from quoth_eval.entity_search import idf, rarity, rarity_groups, term_idfs
 from quoth_eval.harness import evaluate
-from quoth_eval.tasks.entities import Chosen, EntityQuestion, entities_task, searches_of
+from quoth_eval.tasks.entities import EntitySettings, entities_task, searches_of
 
 TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
 
@@ -52,16 +52,16 @@ def test_questions_fall_into_groups_by_their_entitys_idf() -> None:
 def test_recall_is_reported_by_bucket(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c.quoth")
     corpus.add(Document(str(n), "", f"{'t1' if n == 0 else ''} common x{n}") for n in range(8))
-    asked = [
-        EntityQuestion(QAExample(name, name, ("x0",)), "P1", (0, len(name)), True, name == "t1")
-        for name in ("t1", "common")
-    ]
-    chosen = Chosen(tuple(asked), {"P1": 2}, (corpus,))
+    asked = [{"question": name, "answers": ["x0"]} for name in ("t1", "common")]
+    (tmp_path / "P1.json").write_text(json.dumps(asked))
+    (tmp_path / "templates.json").write_text('{"P1": "[X]"}')
+    settings = EntitySettings(ks=(1,), idf=True, templates=str(tmp_path / "templates.json"))
+    task = entities_task(given(tmp_path, corpus, files=(str(tmp_path / "P1.json"),)), settings)
 
     def search(text: str, entity: object, k: int) -> list[Hit]:
         return [Hit(corpus.passage(0 if text == "t1" else 1), 1.0)]
 
-    result = evaluate(entities_task(chosen, (1,), rarity=True), {"s": searches_of(search, (1,))}).system("s")
+    result = evaluate(task, {"s": searches_of(search, (1,))}).system("s")
     recalls = [(name, score.num_examples, mean(score, "dpr@1")) for name, score in result.by_group("rarity").items()]
     assert [each[1:] for each in recalls] == [(1, 0.0), (1, 1.0)]
     assert recalls[1][0].startswith("rarity 5 of ") or recalls[1][0].startswith("rarity 2 of ")

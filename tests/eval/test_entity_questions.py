@@ -24,13 +24,12 @@ from quoth_eval.entity_search import Range, Search, by_entity, by_name, by_text
 from quoth_eval.harness import ProgressCallback, evaluate
 from quoth_eval.report import Report
 from quoth_eval.systems import BM25
+from quoth_eval.task import Task
 from quoth_eval.tasks.entities import (
     SHOWN,
-    Chosen,
     EntityQuestion,
     EntitySettings,
     QuestionTemplates,
-    choose_questions,
     entities_task,
     has_string,
     read_entity_questions,
@@ -76,9 +75,10 @@ def templates(tmp_path: Path) -> str:
     return str(tmp_path / "templates.json")
 
 
-def chosen_of(settings: EntitySettings, corpus: Corpus, files: Sequence[Path], limit: int | None = None) -> Chosen:
-    call = given(Path(), corpus, files=tuple(map(str, files)), limit=limit)
-    return choose_questions(call, settings)
+def task_of(
+    settings: EntitySettings, corpus: Corpus, files: Sequence[Path], limit: int | None = None
+) -> Task[EntityQuestion]:
+    return entities_task(given(Path(), corpus, files=tuple(map(str, files)), limit=limit), settings)
 
 
 class Told:
@@ -127,19 +127,23 @@ def test_covered_is_what_a_passage_answers_that_names_the_entity(corpus: Corpus,
 
 
 def asked(
-    chosen: Chosen, search: Search, ks: Sequence[int] = (20,), progress: ProgressCallback | None = None
+    task: Task[EntityQuestion],
+    corpus: Corpus,
+    search: Search,
+    ks: Sequence[int] = (20,),
+    progress: ProgressCallback | None = None,
 ) -> Report:
     """The report of BM25 and of a search."""
-    named = {"bm25": by_text(BM25(chosen.corpora)), "told": search}
+    named = {"bm25": by_text(BM25([corpus])), "told": search}
     made = {name: searches_of(each, ks) for name, each in named.items()}
-    return evaluate(entities_task(chosen, ks), made, progress=progress)
+    return evaluate(task, made, progress=progress)
 
 
 def test_scores_by_hand(corpus: Corpus, files: list[Path], templates: str) -> None:
     told = Told(corpus)
     seen: list[str] = []
-    chosen = chosen_of(EntitySettings(templates=templates), corpus, files)
-    report = asked(chosen, by_entity(told), (1, 2, 3), lambda name, *_: seen.append(name))
+    task = task_of(EntitySettings(templates=templates, ks=(1, 2, 3)), corpus, files)
+    report = asked(task, corpus, by_entity(told), (1, 2, 3), lambda name, *_: seen.append(name))
     result = report.systems[1]
     assert told.asked[0] == ("Where was Ann Lee born?", [(10, 17)])
     # the passages come as Rivers, Towns, Bob Ray
@@ -177,20 +181,20 @@ def test_only_covered_questions_are_asked_where_that_is_wanted(
     corpus: Corpus, files: list[Path], templates: str
 ) -> None:
     covered = EntitySettings(templates=templates, covered=True)
-    chosen = chosen_of(covered, corpus, files, limit=1)
-    assert [each.relation for each in chosen.questions] == ["P19", "P17"]
-    assert chosen.num_read == {"P19": 2, "P17": 3}
-    assert (chosen.settings()["num_answerable"], chosen.settings()["num_covered"]) == (2, 2)
+    task = task_of(covered, corpus, files, limit=1)
+    assert [each.source.relation for each in task.examples] == ["P19", "P17"]
+    assert {name: each["num_read"] for name, each in task.settings["relations"].items()} == {"P19": 2, "P17": 3}
+    assert (task.settings["num_answerable"], task.settings["num_covered"]) == (2, 2)
     for name in ("covered", "idf"):
         with pytest.raises(InputError, match=f"{name} requires each question's entity; give --set templates=FILE"):
             EntitySettings(**{name: True})
     (files[0].with_name("P17.json")).write_text('[{"question": "Which country is Ur located in?", "answers": ["x"]}]')
     with pytest.raises(InputError, match="none of the 1 questions is covered"):
-        chosen_of(covered, corpus, [files[0].with_name("P17.json")])
+        task_of(covered, corpus, [files[0].with_name("P17.json")])
 
 
 def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, files: list[Path]) -> None:
-    unmeasured = asked(chosen_of(EntitySettings(coverage=False), corpus, files), by_text(Told(corpus)))
+    unmeasured = asked(task_of(EntitySettings(coverage=False), corpus, files), corpus, by_text(Told(corpus)))
     assert unmeasured.to_dict()["num_answerable"] is None
     assert not {"covered", "corpus"} & set(unmeasured.dimensions)
     assert unmeasured.settings["relations"]["P17"] == {
@@ -199,7 +203,7 @@ def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, f
         "num_answerable": None,
         "num_covered": None,
     }
-    told = chosen_of(EntitySettings(), corpus, files).settings()["relations"]["P17"]
+    told = task_of(EntitySettings(), corpus, files).settings["relations"]["P17"]
     assert (told["num_questions"], told["num_answerable"], told["num_covered"]) == (3, 2, None)
 
 
@@ -221,11 +225,11 @@ def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> Non
 
 def test_mistakes_are_named(corpus: Corpus, files: list[Path]) -> None:
     with pytest.raises(InputError, match="no file of questions"):
-        chosen_of(EntitySettings(), corpus, [])
+        task_of(EntitySettings(), corpus, [])
     with pytest.raises(InputError, match=r"ks is \(\); it must be a list of whole numbers, not empty"):
         EntitySettings(ks=())
     with pytest.raises(InputError, match="limit is 0"):
-        chosen_of(EntitySettings(), corpus, files, limit=0)
+        task_of(EntitySettings(), corpus, files, limit=0)
 
 
 def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from annotated_types import MinLen
 
@@ -180,38 +180,6 @@ def with_coverage(
     return [replace(each, covered=covered(number, each.question)) for number, each in enumerate(measured)]
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The questions to ask, how many were read (by relation), and the corpora."""
-
-    questions: tuple[EntityQuestion, ...]
-    num_read: Mapping[str, int]
-    corpora: tuple[Corpus, ...]
-    seed: int = 0
-
-    def settings(self) -> dict[str, Any]:
-        """The numbers of questions and passages, in all and by relation."""
-        relations: dict[str, list[EntityQuestion]] = {}
-        for question in self.questions:
-            relations.setdefault(question.relation, []).append(question)
-        return {
-            "num_read": sum(self.num_read.values()),
-            "num_passages": sum(corpus.num_passages for corpus in self.corpora),
-            **_counts(self.questions),
-            "seed": self.seed,
-            "relations": {
-                name: {"num_read": self.num_read[name], "num_questions": len(own), **_counts(own)}
-                for name, own in relations.items()
-            },
-        }
-
-    def rarity(self) -> dict[int, str]:
-        """The questions' groups by the rarity of their entities."""
-        names = [question.name for question in self.questions]
-        passages = (passage for corpus in self.corpora for passage in corpus.passages())
-        return rarity_groups(names, term_idfs(passages, names))
-
-
 def _counts(questions: Sequence[EntityQuestion]) -> dict[str, int | None]:
     """How many questions are answerable, and how many are covered; None if that is not known."""
     measures = {
@@ -234,8 +202,9 @@ def read_entity_questions(
     return questions
 
 
-def choose_questions(given: Given, settings: EntitySettings) -> Chosen:
-    """The questions of the files, or those drawn, `limit` per relation. Raises InputError, EmptyCorpusError."""
+def choose_questions(given: Given, settings: EntitySettings) -> tuple[list[EntityQuestion], Counter[str]]:
+    """The questions to ask, `limit` per relation, and how many were read of each. Raises InputError,
+    EmptyCorpusError."""
     if not given.files:
         raise InputError("no file of questions; give one or more, such as P17.test.json")
     corpora, progress = given.searched(), given.progress
@@ -252,26 +221,41 @@ def choose_questions(given: Given, settings: EntitySettings) -> Chosen:
     asked = draw_of_each(asked, given.limit, given.seed, lambda question: question.relation)
     if settings.coverage and not settings.covered:
         asked = with_coverage(asked, corpora, progress)
-    return Chosen(tuple(asked), num_read, given.corpora, given.seed)
+    return asked, num_read
 
 
-def entities_task(chosen: Chosen, ks: Sequence[int] = KS, rarity: bool = False) -> Task[EntityQuestion]:
-    """The questions; with `rarity`, they are also grouped by their entity's IDF."""
-    rare = chosen.rarity() if rarity else {}
+def entities_task(given: Given, settings: EntitySettings) -> Task[EntityQuestion]:
+    """The questions by relation, by what is covered, and, if that is wanted, by the rarity of their entities."""
+    questions, num_read = choose_questions(given, settings)
+    names = [question.name for question in questions]
+    passages = (passage for corpus in given.corpora for passage in corpus.passages())
+    rarity = rarity_groups(names, term_idfs(passages, names)) if settings.idf else {}
+    relations = defaultdict[str, list[EntityQuestion]](list)
     examples = []
-    for number, asked in enumerate(chosen.questions):
+    for number, asked in enumerate(questions):
+        relations[asked.relation].append(asked)
         groups = {"relation": asked.relation, **corpus_group(asked.answerable)}
         if asked.covered:
             groups |= {COVERED: COVERED, "covered relation": asked.relation}
-        if number in rare:
-            groups["rarity"] = rare[number]
+        if number in rarity:
+            groups["rarity"] = rarity[number]
         examples.append(Example(asked.question.id, asked.question.text, asked.question.answers, asked, groups))
+    counts = {
+        "num_read": num_read.total(),
+        "num_passages": sum(corpus.num_passages for corpus in given.corpora),
+        **_counts(questions),
+        "seed": given.seed,
+        "relations": {
+            name: {"num_read": num_read[name], "num_questions": len(own), **_counts(own)}
+            for name, own in relations.items()
+        },
+    }
     num_covered = sum(COVERED in example.groups for example in examples)
     return Task(
         name="entities",
         examples=examples,
-        judge=partial(_judge, tuple(ks)),
-        settings=chosen.settings(),
+        judge=partial(_judge, settings.ks),
+        settings=counts,
         macro=("relation", "covered relation") if 0 < num_covered < len(examples) else ("relation",),
     )
 
@@ -291,7 +275,7 @@ def _judge(ks: Sequence[int], example: Example[EntityQuestion], answer: Answer) 
 
 
 def _make(given: Given, settings: EntitySettings) -> Prepared:
-    chosen, search = choose_questions(given, settings), searching(given)
+    task, search = entities_task(given, settings), searching(given)
     if settings.picture is not None:
         check_installed()
 
@@ -299,12 +283,13 @@ def _make(given: Given, settings: EntitySettings) -> Prepared:
         if settings.picture is None:
             return ""
         model = load_entities(given.systems[0].partition(",")[0], given.corpora, given.setup)
-        covered = [each for each in chosen.questions if each.covered and each.entity]
+        questions = [example.source for example in task.examples]
+        covered = [each for each in questions if each.covered and each.entity]
         picture_of(settings.picture, covered, model)
         return f"\nThe picture is {settings.picture}\n"
 
     return Prepared(
-        task=entities_task(chosen, settings.ks, settings.idf),
+        task=task,
         asks=lambda name, options: searches_of(search(name, options), settings.ks),
         baselines={"bm25": lambda options: searches_of(by_text(BM25(given.corpora, options)), settings.ks)},
         tables=lambda report: report.tables(SHOWN),
