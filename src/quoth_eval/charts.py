@@ -3,8 +3,6 @@
 Knows: matplotlib, names and intervals. Does not know: what they measure.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec

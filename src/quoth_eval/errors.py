@@ -3,8 +3,6 @@
 Knows: rows of a run, and where an answer occurs in a text. Does not know: systems, corpora.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

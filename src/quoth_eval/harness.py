@@ -6,8 +6,6 @@ A run folder holds `run.json` (the task and its settings), `predictions.jsonl` (
 as they are answered), `report.json` and `report.md`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

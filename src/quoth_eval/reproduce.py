@@ -4,8 +4,6 @@ Knows: the order of the commands (index, embed, eval), what of the inputs is rec
 it is measured; which tables there are.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

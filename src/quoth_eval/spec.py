@@ -3,8 +3,6 @@
 Knows: the records that pass between the command and the tasks. Does not know: any task, or how a model is opened.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields

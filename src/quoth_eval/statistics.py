@@ -5,8 +5,6 @@ Knows: numbers, one per example. Does not know: what they measure.
 Shape suffixes that differ from the project's: N examples, S samples, G groups of equal probabilities.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

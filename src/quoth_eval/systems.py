@@ -4,8 +4,6 @@ Knows: how a system is spelled (`quoth-mini,combine=sum`), which options it take
 know: tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b

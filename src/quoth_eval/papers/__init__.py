@@ -3,8 +3,6 @@
 Knows: the files of this folder, one per paper; which files of data the tasks read. Does not know: how anything is run.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -9,8 +9,6 @@ the released code sums over the tokens of both searches, each by itself, with th
 Shape suffixes: B texts, C occurrences, D dimensions, W words.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections import Counter

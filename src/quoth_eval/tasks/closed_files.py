@@ -6,8 +6,6 @@ verbalizers) of their labels. Does not know: how a text is labelled.
 Templates and detokenisation are those of NPM's released `task/load_data.py`.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import string

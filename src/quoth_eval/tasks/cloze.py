@@ -6,8 +6,6 @@ passage, as baselines. Does not know: how blanks are drawn, or models.
 Both baselines know the kind of the blank, which models do not, and propose only phrases of that kind.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ The model searches either a given corpus or the facts' own evidence, in which ev
 which. Distractor documents show how much the evidence helps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

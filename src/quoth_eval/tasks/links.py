@@ -4,8 +4,6 @@ Knows: which passages mention a link's target or are about it, how a mention bec
 know: how a system searches.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

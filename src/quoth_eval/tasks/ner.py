@@ -6,8 +6,6 @@ F1 over all names is the mean of the sentences' F1, each weighted by its number 
 Σ 2r / Σ (g + f) = Σ (g + f) · 2r / (g + f) / Σ (g + f). Precision is weighted by f, recall by g.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Knows: examples, exact match and F1 as SQuAD scores them. Does not know: retrieval.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ NPM shows such similarities in figures 5 and 9; here they become numbers.
 Shape suffixes that differ from the project's: P pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

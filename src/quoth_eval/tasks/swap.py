@@ -5,8 +5,6 @@ not know: how a model answers. Sentences that differ and sentences that do not a
 facts, made from any two dated corpora (NPM, Min et al. 2022, Table 2).
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ NPM's test set is not published in parts; this is its heuristic (Min et al. 2022
 such spellings.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
