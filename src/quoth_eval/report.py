@@ -3,13 +3,11 @@
 Knows: rows, groups, means. Does not know: how a row came about.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import combinations
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 from quoth.cli.output import markdown
 from quoth.records import Evidence, Prediction
@@ -41,7 +39,7 @@ class Row:
     weights: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Row:
+    def of(cls, record: Mapping[str, Any]) -> Self:
         """The row of a line of predictions.jsonl, which has it as JSON. Raises KeyError, TypeError."""
         told = record["predictions"]
         return cls(**{

@@ -4,8 +4,6 @@ Knows: what of a report or a log is worth showing, and how; the file of the pape
 is written, or how anything was measured.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -40,6 +38,40 @@ _BESIDE = (
     "The papers' figures were measured with larger models over other corpora. Compare only where both the examples and "
     "the corpus are the same: a system cannot find what its corpus does not contain."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A published mean, in percent: paper and table, task and measure by our names, number of examples (None: not
+    stated here), what was searched. `macro` is the dimension of groups that have the same weight, whatever their sizes;
+    "": every example has the same weight."""
+
+    source: str
+    table: str
+    measure: str
+    corpus: str
+    note: str
+    macro: str
+    task: str
+    system: str
+    value: float
+    num_examples: int | None
+
+
+@cache
+def published() -> tuple[Figure, ...]:
+    """All figures of NPM, REALM and Zero-NeR, in the file's order."""
+    text = files("quoth_eval").joinpath("published.json").read_text(encoding="utf-8")
+    return tuple(
+        Figure(of["source"], of["table"], of["measure"], of["corpus"], of["note"], of.get("macro", ""), *row)
+        for of in json.loads(text)
+        for row in of["rows"]
+    )
+
+
+def published_for(task: str) -> list[Figure]:
+    """The figures of a task, by its name here."""
+    return [figure for figure in published() if figure.task == task]
 
 
 def summary(runs: Mapping[str, Report]) -> list[Section]:
@@ -244,37 +276,3 @@ def _picture(measure: str, bars: Sequence[Bar], caption: str) -> Picture:
 
 def _axis(measure: str) -> str:
     return f"{spelled(measure)}, %"
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A published mean, in percent: paper and table, task and measure by our names, number of examples (None: not
-    stated here), what was searched. `macro` is the dimension of groups that have the same weight, whatever their sizes;
-    "": every example has the same weight."""
-
-    source: str
-    table: str
-    measure: str
-    corpus: str
-    note: str
-    macro: str
-    task: str
-    system: str
-    value: float
-    num_examples: int | None
-
-
-@cache
-def published() -> tuple[Figure, ...]:
-    """All figures of NPM, REALM and Zero-NeR, in the file's order."""
-    text = files("quoth_eval").joinpath("published.json").read_text(encoding="utf-8")
-    return tuple(
-        Figure(of["source"], of["table"], of["measure"], of["corpus"], of["note"], of.get("macro", ""), *row)
-        for of in json.loads(text)
-        for row in of["rows"]
-    )
-
-
-def published_for(task: str) -> list[Figure]:
-    """The figures of a task, by its name here."""
-    return [figure for figure in published() if figure.task == task]

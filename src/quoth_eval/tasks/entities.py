@@ -5,8 +5,6 @@ Knows: relations and their templates, what a corpus covers, recall. Does not kno
 Sciavolino et al. 2021, "Simple Entity-Centric Questions Challenge Dense Retrievers".
 """
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata
@@ -15,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 from annotated_types import MinLen
 
@@ -101,7 +99,7 @@ class QuestionTemplates:
         self._patterns = {relation: _pattern(template) for relation, template in templates.items()}
 
     @classmethod
-    def read(cls, path: str | Path) -> QuestionTemplates:
+    def read(cls, path: str | Path) -> Self:
         """The templates of a JSON file. Raises InputError, naming the file, if it is not a file of templates."""
         try:
             content = json.loads(read_text(path))

@@ -5,8 +5,6 @@ questions become a task over a corpus, and the scores reported. Does not know: h
 an answer is right (`judging`).
 """
 
-from __future__ import annotations
-
 import csv
 import heapq
 import shutil
@@ -114,21 +112,6 @@ def _judge(ks: Sequence[int], oracle: int, gold: bool, example: Example[QAExampl
     return {**scores, **recalls("oracle", place, [oracle]), **answer.scores}
 
 
-def doubted(
-    system: System[QAExample], model: Answerer, evidence: Evidence, options: Mapping[str, Any]
-) -> System[QAExample]:
-    """The system; its answers also report how sure it is with the evidence removed from the corpus."""
-
-    def without(example: Example[QAExample]) -> float:
-        guesses = model.ask(example.text, top_k=1, exclude=evidence.rows(example.source), **options)
-        return guesses[0].probability if guesses else 0.0
-
-    return lambda examples: [
-        replace(answer, scores={WITHOUT_EVIDENCE: without(example)})
-        for example, answer in zip(examples, system(examples), strict=True)
-    ]
-
-
 class Evidence:
     """The rows of all passages that contain an answer to a question (DPR's rule), or are of its gold document.
 
@@ -161,6 +144,21 @@ class Evidence:
             for number, places in holders(some, texts()).items():
                 self._known[some[number]].update(rows[place] for place in places)
         return self._known[question]
+
+
+def doubted(
+    system: System[QAExample], model: Answerer, evidence: Evidence, options: Mapping[str, Any]
+) -> System[QAExample]:
+    """The system; its answers also report how sure it is with the evidence removed from the corpus."""
+
+    def without(example: Example[QAExample]) -> float:
+        guesses = model.ask(example.text, top_k=1, exclude=evidence.rows(example.source), **options)
+        return guesses[0].probability if guesses else 0.0
+
+    return lambda examples: [
+        replace(answer, scores={WITHOUT_EVIDENCE: without(example)})
+        for example, answer in zip(examples, system(examples), strict=True)
+    ]
 
 
 def read_passages(corpora: Sequence[Corpus], progress: ProgressCallback | None) -> Iterator[Passage]:
