@@ -3,12 +3,14 @@ with --check, only say whether they are up to date."""
 
 import re
 import sys
+from importlib.resources import files
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, Literal, get_args, get_origin
 
 from quoth.cli.main import program
-from quoth_eval.reproduce import catalogue
+from quoth_eval.papers import CORPORA, items
+from quoth_eval.reproduce import Call, ended, eval_words, needs
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 HEAD = """# The command line
@@ -78,6 +80,27 @@ def _option_help(option: Any) -> str:
 def _row(name: str, text: str) -> str:
     escaped = text.replace("|", "\\|")
     return f"| {name} | {escaped} |"
+
+
+def catalogue() -> str:
+    """docs/reproduce.md."""
+    places = {"data": "DIR", "out": "OUT", "models": "OUT/models", **{name: f"{name}.quoth" for name in CORPORA}}
+    call = Call(output=Path("OUT"), data=Path("DIR"))
+    texts = files("quoth_eval.papers")
+    lines, paper = [texts.joinpath(name).read_text(encoding="utf-8") for name in ("head.md", "claims.md")], ""
+    for item in items():
+        if item.paper != paper:
+            paper = item.paper
+            lines += [f"## {paper}\n", f"{item.source}.\n", f"{item.about}\n"]
+        lines += [f"### {item.id}\n", f"{ended(item.shows)}\n"]
+        if item.cannot:
+            lines += [f"Cannot be run here: {ended(item.cannot)}\n"]
+            continue
+        lines += [f"Needs: {needs(item)}. Takes: {item.time}.\n", f"{item.differs}\n", "```sh"]
+        lines += [f"quoth {' '.join(eval_words(item, part, call, places))}" for part in item.parts]
+        lines += [f"quoth reproduce {item.id} --model RUN -o OUT"] if item.log else []
+        lines += ["```\n"]
+    return "\n".join(lines)
 
 
 def main() -> int:

@@ -27,7 +27,7 @@ from quoth_eval import report_command
 from quoth_eval.tasks import GROUPS, NAMES, QUICK, expand, find
 
 if TYPE_CHECKING:
-    from quoth.records import Likelihood, PassageShare
+    from quoth.records import Likelihood
     from quoth_eval.report import Report
     from quoth_eval.spec import Given, Prepared, TaskSpec
     from quoth_eval.systems import Asked
@@ -159,10 +159,7 @@ def run(
     from quoth_eval.systems import Opener
 
     names, files = _split(tasks)
-    if data is not None and not data.is_dir():
-        raise InputError(f"--data {data}: no such folder; name the folder of the tasks' files")
-    if limit is not None and limit < 0:
-        raise InputError(f"--limit {limit}; it must be 1 or more, or 0 for all")
+    check_call(data, limit)
     told, swept = read_options(options or []), [version for each in sweep or () for version in _swept(each)]
     corpora = tuple(open_corpora(corpus[0], corpus[1:])) if corpus else ()
     with tempfile.TemporaryDirectory(prefix="quoth-eval-") as folder:
@@ -182,6 +179,14 @@ def run(
         _run(given, names, swept, keep, json)
     if keep and QUICK in names:
         report_command.write([keep], keep / "report.html")
+
+
+def check_call(data: Path | None, limit: int | None) -> None:
+    """Raises InputError if --data is no folder, or --limit below 0."""
+    if data is not None and not data.is_dir():
+        raise InputError(f"--data {data}: no such folder; name the folder of the tasks' files")
+    if limit is not None and limit < 0:
+        raise InputError(f"--limit {limit}; it must be 1 or more, or 0 for all")
 
 
 def _run(given: "Given", names: Sequence[str], swept: Sequence[str], keep: Path | None, json: bool) -> None:
@@ -304,10 +309,7 @@ def _versions(specs: Sequence[str], swept: Sequence[str], baselines: Collection[
 
 @app.command()
 def errors(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUNS", help="Folders that --run has written, or folders of such folders."),
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUNS", help=report_command.RUNS)],
     system: Annotated[str | None, typer.Option("--system", help="Only this system. Default: all that answer.")] = None,
     count: Annotated[int, typer.Option("--count", help="Show at most this many wrong answers per system.")] = 50,
     seed: Annotated[int, typer.Option("--seed", help="Random seed for drawing them.")] = 0,
@@ -319,6 +321,7 @@ def errors(
     Example:
       quoth eval errors runs/nq
     """
+    from quoth.source_map import as_json
     from quoth_eval.errors import errors_table, shown_errors, wrong_answers
     from quoth_eval.harness import read_run, run_folders
     from quoth_eval.pages import as_markdown
@@ -333,7 +336,7 @@ def errors(
             answering, wrong = True, wrong_answers(result)
             if json:
                 for each in draw(wrong, count, seed):
-                    print_json({"task": report.task, "kind": each.kind, **each.row.to_dict()})
+                    print_json({"task": report.task, "kind": each.kind, **as_json(each.row)})
                 continue
             print_tables([errors_table(f"{report.task}, {result.name}", wrong, len(result.rows))])
             page = as_markdown(f"Wrong answers of {result.name}", shown_errors(wrong, count, seed))
@@ -374,23 +377,17 @@ def likelihood(
     if json:
         print_json(found.to_dict())
         return
-    rows = [
-        [_named(z), f"{exp(z.log_retrieval):.3g}", f"{exp(z.log_likelihood):.3g}", f"{100 * z.share:.1f} %"]
-        for z in found.passages
-    ]
+    rows = []
+    for z in found.passages:
+        name = f"{z.passage.title or z.passage.document_id}, {z.passage.start}" if z.passage else "no passage"
+        rows.append([name, f"{exp(z.log_retrieval):.3g}", f"{exp(z.log_likelihood):.3g}", f"{100 * z.share:.1f} %"])
     rows.append(["all of them: p(y|x)", "1", f"{exp(found.log_probability):.3g}", "100.0 %"])
     heads = [f"{found.answer}: {' '.join(found.pieces)}", "p(z|x)", "p(y|z,x)", "share"]
     print_tables([(heads, rows)])
 
 
-def _named(each: "PassageShare") -> str:
-    passage = each.passage
-    return "no passage" if passage is None else f"{passage.title or passage.document_id}, {passage.start}"
-
-
-for _app in (app, report_command.app):
-    flow_help(_app)
+flow_help(app)
+flow_help(report_command.app)
 eval_command: Any = get_command(app)
 report_plugged: Any = get_command(report_command.app)
-for _command in (eval_command, report_plugged):
-    _command.rich_help_panel = "Train and measure"
+eval_command.rich_help_panel = report_plugged.rich_help_panel = "Train and measure"

@@ -10,21 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from quoth.arrays import Floats
 from quoth.corpus.bm25 import PassageRef, best_places, check_not_empty
+from quoth.corpus.corpus import Corpus
 from quoth.encoders.transformer import kinds_of
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.npm.twin import load_lm
 from quoth.realm.towers import mean_state
 from quoth.records import Hit, Passage
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
 
 MAX_TOKENS = 256
 TEXTS_AT_A_TIME = 32
@@ -76,13 +74,15 @@ class DenseSearch:
 
     def __init__(
         self,
-        baseline: DenseBaseline,
+        name: str,
         corpora: Sequence[Corpus],
         device: str | None = None,
         dtype: str | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Raises ModelNotFoundError, EmptyCorpusError, InputError on an unknown device or dtype."""
+        """The search by the baseline of this name. Raises ModelNotFoundError, EmptyCorpusError, InputError on an
+        incomplete name, an unknown device or dtype."""
+        baseline = DenseBaseline.named(name)
         check_not_empty(corpora)
         self._corpora, self._options = corpora, (device, dtype)
         self._mu, self._lexical, self._opened = 0.0, "", dict[str, DenseSearch]()
@@ -104,20 +104,15 @@ class DenseSearch:
                 progress(done + len(passages), len(self._places))
         self._vectors_PD = np.concatenate(vectors)
 
-    @classmethod
-    def from_pretrained(cls, name: str, corpora: Sequence[Corpus], *options: Any, **more: Any) -> DenseSearch:
-        """The baseline of this name. Raises the errors of `DenseBaseline.named` and of the class."""
-        return cls(DenseBaseline.named(name), corpora, *options, **more)
-
     def adding(self, mu: float, lexical: str = "") -> DenseSearch:
         """The same search with `mu` times other scores of all passages added: BM25's, or the dot products of a baseline
         `lexical`, such as one that was trained to imitate BM25, which encodes the passages once. Raises the errors of
-        `from_pretrained`.
+        the class.
 
         Source: SPAR (Chen et al. 2022, §3). Its concatenated vectors [p, λ(p)] and [q, μ λ(q)] have this product.
         """
         if lexical and lexical not in self._opened:
-            self._opened[lexical] = DenseSearch.from_pretrained(lexical, self._corpora, *self._options)
+            self._opened[lexical] = DenseSearch(lexical, self._corpora, *self._options)
         both = copy(self)
         both._mu, both._lexical = mu, lexical
         return both

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Range = tuple[int, int]
 Search = Callable[[str, Range | None, int], list[Hit]]
 """Asks a system; takes a text, the characters of its entity (None if unknown), and the number of passages."""
-NUM_BUCKETS = 5
+NUM_GROUPS = 5
 OTHERS = 2000
 """Keys in a picture beside those of its questions."""
 
@@ -149,9 +149,9 @@ def at_random(seed: int = 0) -> Callable[[int, int], int]:
     return lambda start, end: int(rng.integers(start, end))
 
 
-def rarest(texts: Sequence[str], counts: TermCounts) -> Callable[[int, int], int]:
-    """Chooses the key whose rarest term has the highest IDF, the first of equals; keys without terms come last."""
-    values_N = np.array([max(counts.idfs(text), default=-np.inf) for text in texts])
+def rarest(texts: Sequence[str], idfs: Mapping[str, float]) -> Callable[[int, int], int]:
+    """Chooses the rarest key, the first of equals; keys without terms come last."""
+    values_N = np.array([rarity(text, idfs) for text in texts])
     return lambda start, end: start + int(values_N[start:end].argmax())
 
 
@@ -162,8 +162,7 @@ def single_key_search(model: ZeroNER, keep: str, seed: int = 0) -> Search:
     if keep == "random":
         keys = keys.only(single_key(keys.offsets_P1, at_random(seed)))
     elif keep == "idf":
-        counts = count_terms(passages, keys.texts)
-        keys = keys.only(single_key(keys.offsets_P1, rarest(keys.texts, counts)))
+        keys = keys.only(single_key(keys.offsets_P1, rarest(keys.texts, term_idfs(passages, keys.texts))))
     unit_ND = unit(keys.vectors_ND)
 
     def search(text: str, entity: Range | None, k: int) -> list[Hit]:
@@ -182,56 +181,43 @@ def idf(num_holding: int, num_passages: int) -> float:
     return math.log((num_passages - num_holding + 0.5) / (num_holding + 0.5))
 
 
-@dataclass(frozen=True, slots=True)
-class TermCounts:
-    """How many of a corpus's passages contain each term, with terms cut as in the word index."""
-
-    num_passages: int
-    num_holding: Mapping[str, int]
-
-    def idfs(self, text: str) -> list[float]:
-        """The IDF of each term of the text, in its order."""
-        return [idf(self.num_holding.get(term, 0), self.num_passages) for term in analyse(text)]
-
-
-def count_terms(passages: Iterable[Passage], wanted: Iterable[str]) -> TermCounts:
-    """Count the terms of the texts `wanted` in passages, which are read once."""
+def term_idfs(passages: Iterable[Passage], wanted: Iterable[str]) -> dict[str, float]:
+    """The IDF of each term of the texts `wanted`, cut as in the word index. Reads the passages once."""
     terms = {term for text in wanted for term in analyse(text)}
     counts, num_passages = Counter[str](), 0
     for passage in passages:
         words, characters = analyse_with_characters(indexed_text(passage.title, passage.text))
         counts.update(terms.intersection([*words, *characters]))
         num_passages += 1
-    return TermCounts(num_passages, counts)
+    return {term: idf(counts[term], num_passages) for term in terms}
 
 
-class Bucket(NamedTuple):
-    """Questions whose entity's IDF is between `low` and `high`, by their numbers."""
-
-    low: float
-    high: float
-    numbers: tuple[int, ...]
+def rarity(name: str, idfs: Mapping[str, float]) -> float:
+    """The IDF of a name's rarest term (Zero-NeR, "Analysis": IDF_ent = max(5.8, 6.0) = 6.0); −inf without a term."""
+    return max((idfs[term] for term in analyse(name)), default=-np.inf)
 
 
-def idf_buckets(names: Sequence[str], counts: TermCounts, num_buckets: int = NUM_BUCKETS) -> list[Bucket]:
-    """Questions by the IDF of their entities, whose names are given ("" if unknown), in buckets of about equal size,
-    rarest last.
+def rarity_groups(names: Sequence[str], idfs: Mapping[str, float], num_groups: int = NUM_GROUPS) -> dict[int, str]:
+    """Questions, by their numbers, in groups of about equal size by the rarity of their entities, whose names are given
+    ("" if unknown).
 
-    A name is as rare as its rarest term (Zero-NeR, "Analysis": IDF_ent = max(5.8, 6.0) = 6.0). Questions whose entity
-    is unknown or has no terms are in no bucket; a value on an edge is in the upper bucket.
+    Questions whose entity is unknown or has no terms are in no group; a value on an edge is in the upper group.
     """
-    idfs = {number: counts.idfs(name) for number, name in enumerate(names)}
-    values = {number: max(terms) for number, terms in idfs.items() if terms}
-    if not values:
+    value_N = np.array([rarity(name, idfs) for name in names])
+    known_K = np.flatnonzero(value_N > -np.inf)
+    if not len(known_K):
         raise InputError("no question whose entity is known; give the templates (--set templates=FILE)")
-    edges = np.quantile(list(values.values()), np.linspace(0, 1, num_buckets + 1))
-    places = np.searchsorted(edges[1:-1], list(values.values()), side="right")
-    members = [[number for number, place in zip(values, places, strict=True) if place == i] for i in range(num_buckets)]
-    ends = zip(edges[:-1].tolist(), edges[1:].tolist(), members, strict=True)
-    return [Bucket(low, high, tuple(numbers)) for low, high, numbers in ends if numbers]
+    edges = np.quantile(value_N[known_K], np.linspace(0, 1, num_groups + 1)).tolist()
+    place_K = np.searchsorted(edges[1:-1], value_N[known_K], side="right")
+    filled = np.unique(place_K).tolist()
+    told = {
+        place: f"rarity {at} of {len(filled)}, IDF {edges[place]:.2f} to {edges[place + 1]:.2f}"
+        for at, place in enumerate(filled, start=1)
+    }
+    return {number: told[place] for number, place in zip(known_K.tolist(), place_K.tolist(), strict=True)}
 
 
-def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: ZeroNER, seed: int = 0) -> None:
+def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: ZeroNER) -> None:
     """Draw questions whose entity is known and, in the colour of their relation, the nearest key of each in a passage
     with an answer, among 2,000 of the model's keys in grey. Raises InputError as `picture` does."""
     if not questions:
@@ -239,34 +225,26 @@ def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: Zer
     queries_QD = np.concatenate([model.encoder.queries(e.question.text, [e.entity]) for e in questions if e.entity])
     passages, keys = stored_keys(model)
     holding = holders([each.question for each in questions], (passage.text for passage in passages))
-    rest = np.random.default_rng(seed).choice(len(keys.texts), min(OTHERS, len(keys.texts)), replace=False)
+    rest = np.random.default_rng(0).choice(len(keys.texts), min(OTHERS, len(keys.texts)), replace=False)
     drawn, labels = [*rest.tolist()], [""] * len(rest)
     for at, (question, q_D) in enumerate(zip(questions, queries_QD, strict=True)):
         rows = [row for number in holding.get(at, ()) for row in range(*keys.offsets_P1[number : number + 2].tolist())]
         if rows:
             drawn.append(rows[int((keys.vectors_ND[rows] @ q_D).argmax())])
             labels.append(question.relation)
-    picture(path, queries_QD, keys.vectors_ND[drawn], [question.relation for question in questions], labels, seed)
+    picture(path, queries_QD, keys.vectors_ND[drawn], [question.relation for question in questions], labels)
 
 
 def picture(
-    path: str | Path,
-    queries_QD: Vectors,
-    keys_KD: Vectors,
-    query_labels: Sequence[str],
-    key_labels: Sequence[str],
-    seed: int = 0,
+    path: str | Path, queries_QD: Vectors, keys_KD: Vectors, query_labels: Sequence[str], key_labels: Sequence[str]
 ) -> None:
     """Draw queries (stars) and keys (dots) in the plane, by UMAP of their cosines, and save the image.
 
     There is one colour per label, such as a relation or a class of names; "" is grey and not in the legend. Raises
-    InputError if umap-learn, matplotlib or a label is missing.
+    InputError if umap-learn or matplotlib is missing.
     """
-    if (len(keys_KD), len(queries_QD)) != (len(key_labels), len(query_labels)):
-        given = f"{len(key_labels):,} labels for {len(keys_KD):,} keys, {len(query_labels):,} for {len(queries_QD):,}"
-        raise InputError(f"{given} queries; give one label for each")
     vectors_ND = np.concatenate([keys_KD, queries_QD])
-    plane = check_installed()(n_neighbors=min(15, len(vectors_ND) - 1), metric="cosine", random_state=seed, n_jobs=1)
+    plane = check_installed()(n_neighbors=min(15, len(vectors_ND) - 1), metric="cosine", random_state=0, n_jobs=1)
     keys, queries = np.split(plane.fit_transform(vectors_ND), [len(keys_KD)])
     from matplotlib import colormaps
     from matplotlib.figure import Figure

@@ -3,8 +3,6 @@
 Knows: rows of a run, and where an answer occurs in a text. Does not know: systems, corpora.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -47,7 +45,7 @@ def wrong_answers(result: Result) -> list[WrongAnswer]:
         for row in result.rows
         if row.predictions is not None and 0 in map(row.scores.get, ("exact_match", "accuracy", ALL_RIGHT))
     ]
-    order = dict(zip(KINDS, range(len(KINDS)), strict=True))
+    order = {kind: number for number, kind in enumerate(KINDS)}
     return sorted(found, key=lambda each: (order.get(each.kind, len(KINDS)), each.kind))
 
 

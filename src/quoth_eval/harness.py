@@ -6,8 +6,6 @@ A run folder holds `run.json` (the task and its settings), `predictions.jsonl` (
 as they are answered), `report.json` and `report.md`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +16,7 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from quoth.errors import InputError
+from quoth.source_map import as_json
 from quoth_eval.report import Report, Result, Row
 from quoth_eval.task import Answer, Example, System, Task
 
@@ -59,12 +58,12 @@ def evaluate(
             new = [_row(name, example, answer, task.judge(example, answer), seconds) for example, answer in given]
             if folder is not None:
                 with (folder / PREDICTIONS).open("a", encoding="utf-8") as file:
-                    file.write("".join(json.dumps(row.to_dict(), ensure_ascii=True) + "\n" for row in new))
+                    file.write("".join(json.dumps(as_json(row), ensure_ascii=True) + "\n" for row in new))
             rows.update(((name, row.id), row) for row in new)
             done += len(part)
             if progress is not None:
                 progress(name, done, len(examples))
-    asked = dict.fromkeys([*(system for system, _ in rows), *systems]) if folder else systems
+    asked = dict.fromkeys(name for name, _ in rows)
     every = [(name, [rows[name, example.id] for example in examples if (name, example.id) in rows]) for name in asked]
     results = tuple(Result(name, tuple(of)) for name, of in every if len(of) == len(examples))
     report = Report(task.name, task.settings, results, tuple(task.macro))

@@ -4,13 +4,11 @@ Knows: causal and sequence-to-sequence language models, and how a text with a bl
 not know: tasks, labels.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -56,7 +54,7 @@ class LanguageModel:
     @classmethod
     def from_pretrained(
         cls, name: str, corpora: Sequence[Corpus] = (), device: str | None = None, dtype: str | None = None
-    ) -> LanguageModel:
+    ) -> Self:
         """A model from a folder or hub id. Raises ModelNotFoundError, InputError on an unknown device or dtype."""
         remedy = "name a folder or hub id of a causal or seq2seq LM"
         return cls(*load_lm(name, _generator, remedy, device, dtype), corpora)

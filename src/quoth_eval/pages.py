@@ -65,7 +65,7 @@ def as_html(title: str, sections: Sequence[Section]) -> str:
 
 
 def as_markdown(title: str, sections: Sequence[Section], folder: str = "") -> str:
-    """The page as Markdown, without pictures, or with those of `as_pictures` if they are in this folder."""
+    """The page as Markdown, without pictures, or with those of `write_pictures` if they are in this folder."""
     names = iter([f"{folder}/{name}" for name, _ in _named_pictures(sections)] if folder else [])
     lines = [f"# {title}\n"]
     for section in sections:
@@ -91,23 +91,19 @@ def _markdown(part: Part, names: Iterator[str]) -> Iterator[str]:
             yield markdown(heads, rows)
 
 
-def as_pictures(sections: Sequence[Section]) -> dict[str, str]:
-    """The page's pictures as SVG files by their names, in order: the section's name and a number. Each follows the
+def write_pictures(sections: Sequence[Section], folder: Path) -> int:
+    """Write the page's pictures as SVG files into a folder, which is made; returns their number. Each follows the
     reader's choice of light or dark by itself."""
     style = "<style>svg{color:#1c1c1c}@media(prefers-color-scheme:dark){svg{color:#e8e8e8}}</style>"
-    return {name: picture.draw().replace(">", f">{style}", 1) for name, picture in _named_pictures(sections)}
-
-
-def write_pictures(sections: Sequence[Section], folder: Path) -> int:
-    """Write `as_pictures` into a folder, which is made; returns their number."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = as_pictures(sections)
-    for name, svg in drawn.items():
-        (folder / name).write_text(svg, encoding="utf-8")
-    return len(drawn)
+    named = list(_named_pictures(sections))
+    for name, picture in named:
+        (folder / name).write_text(picture.draw().replace(">", f">{style}", 1), encoding="utf-8")
+    return len(named)
 
 
 def _named_pictures(sections: Sequence[Section]) -> Iterator[tuple[str, Picture]]:
+    """The pictures with the names of their files, in order: the section's name and a number."""
     counted = Counter[str]()
     for section in sections:
         name = re.sub(r"[^\w-]+", "-", section.title).strip("-").lower()

@@ -3,22 +3,18 @@
 Knows: rows, groups, means. Does not know: how a row came about.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import combinations
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 from quoth.cli.output import markdown
 from quoth.records import Evidence, Prediction
-from quoth.source_map import as_json
 from quoth_eval.statistics import Difference, Interval, interval, macro_interval, paired
 
 Table = tuple[list[str], list[list[str]]]
 """Heads and rows; the first column has names."""
-_NOT_MEASURED = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +38,9 @@ class Row:
     seconds: float = field(default=0.0, compare=False)
     weights: Mapping[str, float] = field(default_factory=dict)
 
-    @property
-    def said(self) -> tuple[str, ...]:
-        """The texts of the predictions, best first."""
-        return tuple(prediction.text for prediction in self.predictions or ())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The row as a line of predictions.jsonl has it."""
-        return as_json(self)
-
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Row:
-        """The row of such a line. Raises KeyError, TypeError."""
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        """The row of a line of predictions.jsonl, which has it as JSON. Raises KeyError, TypeError."""
         told = record["predictions"]
         return cls(**{
             **record,
@@ -83,22 +70,10 @@ class Score:
     values: Mapping[str, Sequence[float]]
     weights: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
-    def mean(self, measure: str) -> float | None:
-        """None if no example has this measure."""
-        values = self.values.get(measure)
-        if values and (weights := self.weights.get(measure)):
-            return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
-        return sum(values) / len(values) if values else None
-
     def interval(self, measure: str) -> Interval | None:
         """The mean with its interval; None if no example has this measure."""
         values = self.values.get(measure)
         return interval(values, self.weights.get(measure)) if values else None
-
-    @property
-    def exact_match(self) -> float:
-        """The share of examples whose first answer is right; 0 if the system does not answer."""
-        return self.mean("exact_match") or 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +243,7 @@ def _cells(score: Score, measures: Sequence[str]) -> list[str]:
 
 
 def _shown(value: Interval | None) -> str:
-    return _NOT_MEASURED if value is None else str(value)
+    return "–" if value is None else str(value)
 
 
 def _interval(value: Interval | None) -> dict[str, float] | None:

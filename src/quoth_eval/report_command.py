@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 TITLE = "Measured by Quoth"
+RUNS = "Folders that --run has written, or folders of such folders."
 REMEDIES = {
     ".md": "--markdown takes no file but prints the page; write it with: --markdown > {0}",
     ".html": "name the page to write with: -o {0}",
@@ -28,13 +29,10 @@ REMEDIES = {
 """What to do instead of naming such a file as a run."""
 
 
-@app.command(rich_help_panel="Train and measure")
+@app.command()
 @takes_setup
 def report(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUNS...", help="Folders that --run has written, or folders of such folders."),
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUNS...", help=RUNS)],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="HTML", help="Write the page to this file.")
     ] = None,

@@ -4,8 +4,6 @@ Knows: the order of the commands (index, embed, eval), what of the inputs is rec
 it is measured; which tables there are.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
@@ -13,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from importlib.resources import files
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -29,17 +26,15 @@ from quoth_eval.charts import drawable
 from quoth_eval.harness import read_run
 from quoth_eval.pages import Part as PagePart
 from quoth_eval.pages import Section, as_markdown, write_pictures
-from quoth_eval.papers import CORPORA, Item, Part, items, present
+from quoth_eval.papers import Item, Part
 from quoth_eval.report import Table
-from quoth_eval.summary import beside, published_for
+from quoth_eval.summary import beside, log_section, published_for
 from quoth_eval.systems import LIBRARIES, family_of
 from quoth_eval.tasks import find
-from quoth_eval.training_log import log_section
+from quoth_eval.tasks.closed_files import present
 
 Do = Callable[[Sequence[str]], str]
 """Runs `quoth` with these words, and returns what it prints."""
-Record = Mapping[str, str]
-"""What a table is made from, and its digest."""
 Measured = tuple[str, Sequence[str], str, Sequence[Table]]
 """The name of what was measured, its command, what that printed, and the numbers to compare."""
 DIGITS = 8
@@ -282,7 +277,9 @@ def _numbers(item: Item, part: Part, folder: Path) -> list[Table]:
     return [each for each in section.parts if isinstance(each, tuple)] if section else [report.table(())]
 
 
-def _page(item: Item, call: Call, measured: Sequence[Measured], left_out: Sequence[str], record: Record) -> str:
+def _page(
+    item: Item, call: Call, measured: Sequence[Measured], left_out: Sequence[str], record: Mapping[str, str]
+) -> str:
     """The page about a table."""
     numbers = list[PagePart]()
     for title, _, _, tables in measured:
@@ -295,7 +292,7 @@ def _page(item: Item, call: Call, measured: Sequence[Measured], left_out: Sequen
 
 
 def _about(item: Item, call: Call) -> Section:
-    about = [_ended(item.shows), f"Paper: {item.source}.", f"What differs: {item.about} {item.differs}".rstrip()]
+    about = [ended(item.shows), f"Paper: {item.source}.", f"What differs: {item.about} {item.differs}".rstrip()]
     about.append(
         f"Seed {call.seed}, Quoth {__version__}. {'Means' if item.log else 'Percentages'} with 95 % intervals."
     )
@@ -304,43 +301,19 @@ def _about(item: Item, call: Call) -> Section:
     return Section("What it shows", about)
 
 
-def _ended(text: str) -> str:
+def ended(text: str) -> str:
+    """A sentence with its end."""
     return text if text.endswith("?") else f"{text}."
 
 
 def needs(item: Item) -> str:
     """What a table needs, in words."""
-    models = dict.fromkeys(name for part in item.parts for each in part.systems if (name := each.partition(",")[0]))
+    models = ", ".join(dict.fromkeys(each.partition(",")[0] for part in item.parts for each in part.systems))
     corpora = dict.fromkeys(name for part in item.parts for name in (*part.corpora, *part.also))
     read = dict.fromkeys(each for part in item.parts for task in part.tasks for each, _ in part.reads(task))
     told = [
-        "a run's log.jsonl" if item.log else ", ".join(map(_bare, models)),
+        "a run's log.jsonl" if item.log else models.replace("{models}/", "a quoth-zero-ner that asks with: "),
         f"corpora: {', '.join(corpora)}" if corpora else "",
         ", ".join(read),
     ]
     return "; ".join(filter(None, told))
-
-
-def _bare(name: str) -> str:
-    return name.replace("{models}/", "a quoth-zero-ner that asks with: ")
-
-
-def catalogue() -> str:
-    """docs/reproduce.md."""
-    places = {"data": "DIR", "out": "OUT", "models": "OUT/models", **{name: f"{name}.quoth" for name in CORPORA}}
-    call = Call(output=Path("OUT"), data=Path("DIR"))
-    texts = files("quoth_eval.papers")
-    lines, paper = [texts.joinpath(name).read_text(encoding="utf-8") for name in ("head.md", "claims.md")], ""
-    for item in items():
-        if item.paper != paper:
-            paper = item.paper
-            lines += [f"## {paper}\n", f"{item.source}.\n", f"{item.about}\n"]
-        lines += [f"### {item.id}\n", f"{_ended(item.shows)}\n"]
-        if item.cannot:
-            lines += [f"Cannot be run here: {_ended(item.cannot)}\n"]
-            continue
-        lines += [f"Needs: {needs(item)}. Takes: {item.time}.\n", f"{item.differs}\n", "```sh"]
-        lines += [f"quoth {' '.join(eval_words(item, part, call, places))}" for part in item.parts]
-        lines += [f"quoth reproduce {item.id} --model RUN -o OUT"] if item.log else []
-        lines += ["```\n"]
-    return "\n".join(lines)

@@ -14,6 +14,7 @@ from quoth.cli.options import Setup, repeated
 from quoth.cli.output import results
 from quoth.cli.records import flow_help, takes_setup
 from quoth.errors import InputError
+from quoth_eval.command import Seed, check_call
 
 app = typer.Typer(add_completion=False)
 Table = Annotated[
@@ -57,10 +58,9 @@ Limit = Annotated[
         "look in minutes. Default: the table's.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Random seed for drawing examples.")]
 
 
-@app.command(rich_help_panel="Train and measure")
+@app.command()
 @takes_setup
 def reproduce(
     table: Table = None,
@@ -91,8 +91,7 @@ def reproduce(
     from quoth_eval.reproduce import Call
     from quoth_eval.reproduce import reproduce as run
 
-    if data is not None and not data.is_dir():
-        raise InputError(f"--data {data}: no such folder; name the folder of the tasks' files")
+    check_call(data, limit)
     named = _named(corpus or [])
     if listed or table is None:
         if not listed:
@@ -102,8 +101,6 @@ def reproduce(
     item = find_item(table)
     if output is None and not item.cannot:
         raise InputError(f"nowhere to write; name a folder with -o, such as -o {table}")
-    if limit is not None and limit < 0:
-        raise InputError(f"--limit {limit}; it must be 1 or more, or 0 for all")
     page = run(
         item,
         Call(

@@ -3,24 +3,20 @@
 Knows: the records that pass between the command and the tasks. Does not know: any task, or how a model is opened.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
+from quoth.cli.options import Setup
+from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError, nearest
 from quoth.fields import check_fields
+from quoth_eval.harness import ProgressCallback
+from quoth_eval.report import Report, Table
 from quoth_eval.task import System, Task
-
-if TYPE_CHECKING:
-    from quoth.cli.options import Setup
-    from quoth.corpus.corpus import Corpus
-    from quoth_eval.harness import ProgressCallback
-    from quoth_eval.report import Report, Table
 
 CLOSED, OPEN, BLANKS, ENTITIES = "closed sets", "questions", "blanks", "entities"
 """The forms of tasks, which say what a system must be able to do; a form of its own takes only its kind of model."""
@@ -38,7 +34,8 @@ class Settings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """What a call gives to a task. `open` makes a model from its name, the corpora and its options; `options` are those
-    of all systems; `limit` is None for all examples; `scratch` is a temporary folder."""
+    of all systems; `limit` is None for all examples; `scratch` is a temporary folder. A task that makes a corpus puts
+    it in the place of `corpora`."""
 
     open: Callable[[str, Sequence[Corpus], Options], Any]
     scratch: Path
@@ -52,15 +49,14 @@ class Given:
     limit: int | None = None
     seed: int = 0
 
-    def settings(self, corpora: Sequence[Corpus] | None = None, **more: Any) -> dict[str, Any]:
+    def settings(self, **more: Any) -> dict[str, Any]:
         """What a run resumes only with: the limit, the seed, the options, and what is searched."""
-        searched = self.corpora if corpora is None else corpora
         return {
             "limit": self.limit,
             "seed": self.seed,
             "options": dict(self.options),
-            "corpora": [corpus.path.name for corpus in searched],
-            "num_passages": sum(corpus.num_passages for corpus in searched),
+            "corpora": [corpus.path.name for corpus in self.corpora],
+            "num_passages": sum(corpus.num_passages for corpus in self.corpora),
             **more,
         }
 
@@ -104,7 +100,6 @@ class TaskSpec:
     `files` are its files in a folder of data, if none is named on the command line."""
 
     name: str
-    help: str
     make: Callable[[Given, Any], Prepared]
     form: str = BLANKS
     settings: type[Any] = Settings

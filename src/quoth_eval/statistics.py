@@ -5,8 +5,6 @@ Knows: numbers, one per example. Does not know: what they measure.
 Shape suffixes that differ from the project's: N examples, S samples, G groups of equal probabilities.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -85,28 +83,15 @@ def paired(values: Sequence[float], others: Sequence[float]) -> Difference:
     return Difference(interval(gain_N.tolist()), (extreme + 1) / (FLIPS + 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Abstention:
-    """Scores of how well the probabilities of first answers tell right from wrong.
+def abstention(probabilities: Sequence[float], right: Sequence[bool], threshold: float) -> dict[str, float]:
+    """How well the probabilities of first answers tell right from wrong, by the names of the measures.
 
-    `aurc`: the mean error rate over all coverages (Geifman and El-Yaniv 2017). `augrc`: the mean share of questions
+    AURC: the mean error rate over all coverages (Geifman and El-Yaniv 2017). AUGRC: the mean share of questions
     answered wrongly (Traub et al. 2024). Both are means over the orders of answers that are equally probable.
-    `coverage`: the largest share of questions that a threshold answers at each of `PRECISIONS`. `brier`, `ece`: squared
-    and absolute error of the probabilities, the latter in ten bins. `answered`: the share of questions whose
-    probability is at least the threshold; `precision`: the share of these that is right.
+    Coverage: the largest share of questions that a threshold answers at each of `PRECISIONS`. Brier, ECE: squared and
+    absolute error of the probabilities, the latter in ten bins. Last, the share of questions whose probability is at
+    least the threshold, and the share of these that is right. Raises InputError if there are none.
     """
-
-    aurc: float
-    augrc: float
-    coverage: tuple[float, ...]
-    brier: float
-    ece: float
-    answered: float
-    precision: float
-
-
-def abstention(probabilities: Sequence[float], right: Sequence[bool], threshold: float) -> Abstention:
-    """Score the probabilities of first answers. Raises InputError if there are none."""
     if not probabilities:
         raise InputError("no answer to measure; ask some questions")
     p_N, right_N = np.asarray(probabilities, float), np.asarray(right, bool)
@@ -119,12 +104,13 @@ def abstention(probabilities: Sequence[float], right: Sequence[bool], threshold:
     share_G = 1 - wrong_N[ends_G - 1] / ends_G
     answered_N, bin_N = p_N >= threshold, np.minimum((p_N * _BINS).astype(int), _BINS - 1)
     gaps = [abs(p_N[bin_N == i].sum() - right_N[bin_N == i].sum()) for i in range(_BINS)]
-    return Abstention(
-        aurc=float((wrong_N / count_N).mean()),
-        augrc=float((wrong_N / len(p_N)).mean()),
-        coverage=tuple(float(ends_G[share_G >= least].max(initial=0) / len(p_N)) for least in PRECISIONS),
-        brier=float(((p_N - right_N) ** 2).mean()),
-        ece=float(sum(gaps) / len(p_N)),
-        answered=float(answered_N.mean()),
-        precision=float(right_N[answered_N].mean()) if answered_N.any() else 1.0,
-    )
+    coverage = (float(ends_G[share_G >= least].max(initial=0) / len(p_N)) for least in PRECISIONS)
+    return {
+        "AURC": float((wrong_N / count_N).mean()),
+        "AUGRC": float((wrong_N / len(p_N)).mean()),
+        **{f"coverage at {100 * least:.1f} %": share for least, share in zip(PRECISIONS, coverage, strict=True)},
+        "Brier": float(((p_N - right_N) ** 2).mean()),
+        "ECE": float(sum(gaps) / len(p_N)),
+        f"answered at {threshold:.2f} or more": float(answered_N.mean()),
+        "of these right": float(right_N[answered_N].mean()) if answered_N.any() else 1.0,
+    }

@@ -1,10 +1,8 @@
-"""A page about finished runs: tables, pictures, the papers' figures, and wrong answers with their evidence.
+"""A page about finished runs: tables, pictures, the papers' figures, wrong answers with their evidence, training logs.
 
-Knows: what of a report is worth showing, and how; the file of the papers' figures. Does not know: how a page is
-written, or how anything was measured.
+Knows: what of a report or a log is worth showing, and how; the file of the papers' figures. Does not know: how a page
+is written, or how anything was measured.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,20 +10,24 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from quoth.answers.options import FillOptions
+from quoth.errors import InputError
 from quoth.fields import fields_of
 from quoth_eval.charts import Bar, Points, interval_chart, line_chart
 from quoth_eval.errors import quoted, wrong_answers
 from quoth_eval.pages import Part, Picture, Section
 from quoth_eval.report import Report, Result, spelled
-from quoth_eval.statistics import Interval
+from quoth_eval.statistics import Interval, interval
 from quoth_eval.task import draw, length_groups
 
 WRONG = 12
 """How many wrong answers of a system are shown."""
 PIECES = "word pieces"
+LOG = "log.jsonl"
+LOG_PARTS = 10
 _MOST_GROUPS = 12
 """A picture of more groups cannot be read."""
 _READ_ME = (
@@ -36,6 +38,40 @@ _BESIDE = (
     "The papers' figures were measured with larger models over other corpora. Compare only where both the examples and "
     "the corpus are the same: a system cannot find what its corpus does not contain."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A published mean, in percent: paper and table, task and measure by our names, number of examples (None: not
+    stated here), what was searched. `macro` is the dimension of groups that have the same weight, whatever their sizes;
+    "": every example has the same weight."""
+
+    source: str
+    table: str
+    measure: str
+    corpus: str
+    note: str
+    macro: str
+    task: str
+    system: str
+    value: float
+    num_examples: int | None
+
+
+@cache
+def published() -> tuple[Figure, ...]:
+    """All figures of NPM, REALM and Zero-NeR, in the file's order."""
+    text = files("quoth_eval").joinpath("published.json").read_text(encoding="utf-8")
+    return tuple(
+        Figure(of["source"], of["table"], of["measure"], of["corpus"], of["note"], of.get("macro", ""), *row)
+        for of in json.loads(text)
+        for row in of["rows"]
+    )
+
+
+def published_for(task: str) -> list[Figure]:
+    """The figures of a task, by its name here."""
+    return [figure for figure in published() if figure.task == task]
 
 
 def summary(runs: Mapping[str, Report]) -> list[Section]:
@@ -77,8 +113,8 @@ def _parts(report: Report) -> Iterator[Part]:
     heads, rows = report.table(())
     yield (["system", *heads[1:]], rows) if rows else "No answers yet."
     settings = ((name.replace("_", " "), value) for name, value in report.settings.items() if value is not None)
-    shown = "; ".join(f"{name}: {_told(value)}" for name, value in settings)
-    yield Section("Settings", [f"{shown}." if shown else "No settings."])
+    told = "; ".join(f"{name}: {_told(value)}" for name, value in settings)
+    yield Section("Settings", [f"{told}." if told else "No settings."])
     main = next((measure for result in report.systems if (measure := _main(report, result))), None)
     if main is not None:
         yield from _pictures(report, main)
@@ -88,7 +124,9 @@ def _parts(report: Report) -> Iterator[Part]:
     yield from _groups(report, main)
     yield from beside(report, published_for(report.task))
     for result in report.systems:
-        yield from _wrong(result)
+        wrong = wrong_answers(result)
+        if shown := draw(wrong, WRONG, 0):
+            yield Section(f"Wrong answers of {result.name}: {len(shown)} of {len(wrong):,}", list(map(quoted, shown)))
 
 
 def _main(report: Report, result: Result) -> str | None:
@@ -128,7 +166,8 @@ def _sweeps(report: Report, measure: str) -> Iterator[Picture]:
         places = {value: float(at) for at, value in enumerate(values)}
         with suppress(ValueError):  # words have the same distance
             places = {value: float(value) for value in values}
-        labels = {places[value]: _SPELLED.get((option, value), value) for value in values}
+        spelled_out = {"null": "every token"} if option == "passages" else {}
+        labels = {places[value]: spelled_out.get(value, value) for value in values}
         lines = {
             base: sorted((places[value], mean) for value, name in versions.items() if (mean := means[name]))
             for base, versions in families.items()
@@ -137,9 +176,6 @@ def _sweeps(report: Report, measure: str) -> Iterator[Picture]:
         about = field.meaning if field else "The share of the corpus's documents that are searched."
         drawn = partial(line_chart, lines, option.replace("_", " "), _axis(measure), labels)
         yield Picture(drawn, f"{option}: {about}")
-
-
-_SPELLED = {("passages", "null"): "every token"}
 
 
 def swept(names: Iterable[str]) -> dict[str, dict[str, dict[str, str]]]:
@@ -209,10 +245,29 @@ def beside(report: Report, figures: Sequence[Figure]) -> Iterator[Section]:
     yield Section("Beside the papers' figures", [_BESIDE, (heads, rows), f"{'; '.join(sources)}."])
 
 
-def _wrong(result: Result) -> Iterator[Section]:
-    wrong = wrong_answers(result)
-    if shown := draw(wrong, WRONG, 0):
-        yield Section(f"Wrong answers of {result.name}: {len(shown)} of {len(wrong):,}", list(map(quoted, shown)))
+def log_section(run: Path, measures: Sequence[str]) -> Section:
+    """A run's measures in ten parts of its steps: the mean of the logged steps of each, with its interval.
+
+    Raises InputError if the folder has no log with these measures.
+    """
+    file = run / LOG
+    if not file.is_file():
+        raise InputError(f"{run} has no {LOG}; name the folder that quoth train realm-pretrain wrote")
+    told = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    lines = [line for line in told if all(name in line for name in measures)]
+    if not lines:
+        raise InputError(f"{file} has no {measures[0]}; name the folder of a realm-pretrain")
+    size = -(-len(lines) // LOG_PARTS)
+    parts = [lines[at : at + size] for at in range(0, len(lines), size)]
+    rows, points = list[list[str]](), dict[str, list[tuple[float, Interval]]]()
+    for part in parts:
+        means = {name: interval([line[name] for line in part]) for name in measures}
+        for name, mean in means.items():
+            points.setdefault(name, []).append((part[-1]["step"], mean))
+        shown = [f"{mean.mean:.2f} [{mean.low:.2f}, {mean.high:.2f}]" for mean in means.values()]
+        rows.append([f"{part[0]['step']} to {part[-1]['step']}", *shown])
+    picture = Picture(partial(line_chart, points, "steps", "nats", scale=1), f"{', '.join(measures)} by steps.")
+    return Section(run.name, [(["steps", *measures], rows), picture])
 
 
 def _picture(measure: str, bars: Sequence[Bar], caption: str) -> Picture:
@@ -221,37 +276,3 @@ def _picture(measure: str, bars: Sequence[Bar], caption: str) -> Picture:
 
 def _axis(measure: str) -> str:
     return f"{spelled(measure)}, %"
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A published mean, in percent: paper and table, task and measure by our names, number of examples (None: not
-    stated here), what was searched. `macro` is the dimension of groups that have the same weight, whatever their sizes;
-    "": every example has the same weight."""
-
-    source: str
-    table: str
-    measure: str
-    corpus: str
-    note: str
-    macro: str
-    task: str
-    system: str
-    value: float
-    num_examples: int | None
-
-
-@cache
-def published() -> tuple[Figure, ...]:
-    """All figures of NPM, REALM and Zero-NeR, in the file's order."""
-    text = files("quoth_eval").joinpath("published.json").read_text(encoding="utf-8")
-    return tuple(
-        Figure(of["source"], of["table"], of["measure"], of["corpus"], of["note"], of.get("macro", ""), *row)
-        for of in json.loads(text)
-        for row in of["rows"]
-    )
-
-
-def published_for(task: str) -> list[Figure]:
-    """The figures of a task, by its name here."""
-    return [figure for figure in published() if figure.task == task]

@@ -4,21 +4,20 @@ Knows: how a system is spelled (`quoth-mini,combine=sum`), which options it take
 know: tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import ceil
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from annotated_types import Gt, Le, MinLen
 
 from quoth.answers.options import FillOptions
 from quoth.cli.models import load_predictor, load_searcher, quiet_libraries, system
+from quoth.cli.options import Setup
 from quoth.cli.output import counting
 from quoth.corpus.bm25 import bm25, check_not_empty, indexed_text
 from quoth.corpus.corpus import Corpus
@@ -43,9 +42,6 @@ from quoth_eval.spec import (
     unknown_option,
 )
 from quoth_eval.task import HITS, Answer, Example, Source, System
-
-if TYPE_CHECKING:
-    from quoth.cli.options import Setup
 
 TEMPLATE = f"Q: {{question}}\nA: {MASK}."
 """How a language model is asked: GPT-3's form (Brown et al. 2020)."""
@@ -75,11 +71,11 @@ TYPES: Mapping[str, Any] = {
 }
 """The types of options beyond those of `fill` and `ask`, which their own records check."""
 FAMILIES = {
-    "lm": "quoth_eval.language_models:LanguageModel",
-    "mlm": "quoth.npm.twin:MaskedModel",
+    "lm": "quoth_eval.language_models:LanguageModel.from_pretrained",
+    "mlm": "quoth.npm.twin:MaskedModel.from_pretrained",
     "dense": "quoth_eval.dense:DenseSearch",
 }
-"""The classes of other libraries' models, by their prefix."""
+"""What loads other libraries' models, by their prefix."""
 
 
 def family_of(name: str) -> str:
@@ -183,7 +179,7 @@ class Opener:
         device, dtype = self.setup.device, self.setup.dtype
         if family := family_of(name):
             quiet_libraries()
-            load = resolve_name(FAMILIES[family]).from_pretrained
+            load = resolve_name(FAMILIES[family])
             with counting(f"loading {name}", "passages") as encoded:
                 more = {"progress": encoded} if family == "dense" else {}
                 return load(name.partition(":")[2], corpora, device, dtype, **more)
@@ -298,9 +294,9 @@ def fills(model: Any, options: Options) -> System[Source]:
     return answer
 
 
-def filling(given: Given, corpora: Sequence[Corpus]) -> Callable[[str, Options], System[Any]]:
-    """How a model by its name and options fills a task's blanks from these corpora."""
-    return lambda name, options: fills(given.open(name, corpora, options), options)
+def filling(given: Given) -> Callable[[str, Options], System[Any]]:
+    """How a model by its name and options fills a task's blanks from the corpora."""
+    return lambda name, options: fills(given.open(name, given.corpora, options), options)
 
 
 def without_share(options: Options) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 Knows: examples, answers, how examples are drawn. Does not know: systems, corpora, how scores are reported.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from quoth.cli.options import Setup
 from quoth.corpus.corpus import Corpus
 from quoth_eval.harness import ProgressCallback, evaluate
-from quoth_eval.report import Report
+from quoth_eval.report import Report, Row, Score
 from quoth_eval.spec import Given, Prepared
 
 
@@ -32,3 +34,14 @@ def measured(
     systems = {name: baseline({}) for name, baseline in prepared.baselines.items()}
     systems |= {name: prepared.asks(name, options) for name, options in (models or {}).items()}
     return evaluate(prepared.task, systems, folder, progress)
+
+
+def mean(score: Score, measure: str = "exact_match") -> float | None:
+    """None if no example has this measure."""
+    values = score.values.get(measure)
+    return float(np.average(values, weights=score.weights.get(measure))) if values else None
+
+
+def said(row: Row) -> tuple[str, ...]:
+    """The texts of the predictions, best first."""
+    return tuple(prediction.text for prediction in row.predictions or ())

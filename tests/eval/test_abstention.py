@@ -150,16 +150,21 @@ def test_the_threshold_of_what_is_not_found_by_hand() -> None:
     assert not_found_threshold([], [], 0.1) == 0.0
 
 
+def coverage(found: dict[str, float]) -> tuple[float, ...]:
+    return tuple(share for name, share in found.items() if name.startswith("coverage at "))
+
+
 def test_measures_by_hand() -> None:
     found = abstention([0.9, 0.6, 0.4, 0.1], [True, False, True, False], 0.5)
-    assert found.aurc == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
-    assert found.augrc == pytest.approx((0 + 1 / 4 + 1 / 4 + 2 / 4) / 4)
-    assert found.coverage == (0.25, 0.25, 0.25)
-    assert found.brier == pytest.approx((0.01 + 0.36 + 0.36 + 0.01) / 4)
-    assert found.ece == pytest.approx((0.1 + 0.6 + 0.6 + 0.1) / 4)
-    assert (found.answered, found.precision) == (0.5, 0.5)
+    assert found["AURC"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
+    assert found["AUGRC"] == pytest.approx((0 + 1 / 4 + 1 / 4 + 2 / 4) / 4)
+    assert coverage(found) == (0.25, 0.25, 0.25)
+    assert found["Brier"] == pytest.approx((0.01 + 0.36 + 0.36 + 0.01) / 4)
+    assert found["ECE"] == pytest.approx((0.1 + 0.6 + 0.6 + 0.1) / 4)
+    assert (found["answered at 0.50 or more"], found["of these right"]) == (0.5, 0.5)
     exact = abstention([0.9, 0.8, 0.7, 0.6, 0.5], [True, True, True, True, False], 0.6)  # at a threshold: answered
-    assert (exact.answered, exact.precision, exact.coverage) == (0.8, 1.0, (1.0, 0.8, 0.8))
+    assert (exact["answered at 0.60 or more"], exact["of these right"]) == (0.8, 1.0)
+    assert coverage(exact) == (1.0, 0.8, 0.8)
     with pytest.raises(InputError, match="no answer to measure"):
         abstention([], [], 0.5)
 
@@ -167,22 +172,22 @@ def test_measures_by_hand() -> None:
 def test_equal_probabilities_by_hand() -> None:
     # Right with 0.9; one of two right with 0.5; wrong with 0.1.
     found = abstention([0.9, 0.5, 0.5, 0.1], [True, True, False, False], 0.5)
-    assert found.aurc == pytest.approx((0 + 0.5 / 2 + 1 / 3 + 2 / 4) / 4)
-    assert found.augrc == pytest.approx((0 + 0.5 + 1 + 2) / 16)
+    assert found["AURC"] == pytest.approx((0 + 0.5 / 2 + 1 / 3 + 2 / 4) / 4)
+    assert found["AUGRC"] == pytest.approx((0 + 0.5 + 1 + 2) / 16)
     # No threshold answers two of four: 0.9 answers one, 0.5 three, of which two are right.
-    assert found.coverage == (0.25, 0.25, 0.25)
-    assert abstention([0.5] * 5, [False, True, True, True, True], 0.5).coverage == (1.0, 0.0, 0.0)
-    assert abstention([0.5] * 4, [True, False, False, False], 0.5).aurc == pytest.approx(0.75)
+    assert coverage(found) == (0.25, 0.25, 0.25)
+    assert coverage(abstention([0.5] * 5, [False, True, True, True, True], 0.5)) == (1.0, 0.0, 0.0)
+    assert abstention([0.5] * 4, [True, False, False, False], 0.5)["AURC"] == pytest.approx(0.75)
 
 
 def test_measures_are_the_mean_over_the_orders_of_equal_probabilities_whatever_the_order_given() -> None:
     answers = [(0.9, True), (0.9, False), (0.9, True), (0.4, False), (0.4, True), (0.2, True)]
-    found = {abstention(*zip(*order, strict=True), 0.5) for order in permutations(answers)}
-    (only,) = found
+    only, *others = (abstention(*zip(*order, strict=True), 0.5) for order in permutations(answers))
+    assert all(each == only for each in others)
     orders = [order for order in permutations(answers) if [p for p, _ in order] == [p for p, _ in answers]]
     wrong_ON = np.cumsum([[not right for _, right in order] for order in orders], axis=1)
-    assert only.aurc == pytest.approx((wrong_ON / np.arange(1, 7)).mean())
-    assert only.augrc == pytest.approx((wrong_ON / 6).mean())
+    assert only["AURC"] == pytest.approx((wrong_ON / np.arange(1, 7)).mean())
+    assert only["AUGRC"] == pytest.approx((wrong_ON / 6).mean())
 
 
 def test_coverage_is_the_largest_share_that_keeps_the_precision() -> None:
@@ -191,10 +196,10 @@ def test_coverage_is_the_largest_share_that_keeps_the_precision() -> None:
     right = rng.random(200) < p
     found = abstention(p.tolist(), right.tolist(), 2.0)
     order = np.argsort(-p)
-    for share, precision in zip(found.coverage, (0.8, 0.9, 0.95), strict=True):
+    for share, precision in zip(coverage(found), (0.8, 0.9, 0.95), strict=True):
         best = max((n for n in range(1, 201) if right[order[:n]].mean() >= precision), default=0)
         assert share == best / 200
-    assert (found.answered, found.precision) == (0.0, 1.0)
+    assert (found["answered at 2.00 or more"], found["of these right"]) == (0.0, 1.0)
 
 
 def test_intervals_hold_the_mean() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asking import said
 
 from quoth import NPM, Corpus, Document
 from quoth.errors import InputError
@@ -194,8 +195,8 @@ def test_a_report_of_a_set(data: Path, model: NPM) -> None:
     report = evaluate(task, {"tiny": labels(model, words, ClosedOptions())})
     rows = report.systems[0].rows
     assert {row.id: row.answers for row in rows} == {"sst2-1": ("1",), "sst2-2": ("0",)}
-    assert all(set(row.said) == {"0", "1"} for row in rows)
-    assert [row.scores["accuracy"] for row in rows] == [float(row.said[0] == row.answers[0]) for row in rows]
+    assert all(set(said(row)) == {"0", "1"} for row in rows)
+    assert [row.scores["accuracy"] for row in rows] == [float(said(row)[0] == row.answers[0]) for row in rows]
     with pytest.raises(InputError, match=r"label '?1'?"):
         LabelScorer(model, {"0": ("bust",), "1": ("zebra",)}, ClosedOptions())
     with pytest.raises(InputError, match="scoring is 'best'; it must be one of all, nearest, released"):

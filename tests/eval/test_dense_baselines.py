@@ -72,7 +72,7 @@ def test_contriever_is_the_mean_of_the_states_of_title_and_text(corpora: list[Co
 
     vectors_PD = np.stack([vector(f"{title} {text}" if title else text) for title, text in passages(corpora)])
     told: list[tuple[int, int]] = []
-    search = DenseSearch(DenseBaseline.named(folder), corpora, progress=lambda done, of: told.append((done, of)))
+    search = DenseSearch(folder, corpora, progress=lambda done, of: told.append((done, of)))
     assert_same(search, vectors_PD, np.stack([vector(each) for each in QUESTIONS]))
     assert told[-1] == (len(vectors_PD), len(vectors_PD))
 
@@ -87,7 +87,7 @@ def test_dpr_has_an_encoder_for_passages_with_their_titles_and_one_for_questions
     with torch.no_grad():
         read = [context(**tokenizer(title, text, **options)).pooler_output[0] for title, text in passages(corpora)]
         queries = [asked(**tokenizer(each, **options)).pooler_output[0] for each in QUESTIONS]
-    search = DenseSearch(DenseBaseline.named("+".join(map(str, folders))), corpora)
+    search = DenseSearch("+".join(map(str, folders)), corpora)
     assert_same(search, torch.stack(read).numpy(), torch.stack(queries).numpy())
 
 
@@ -109,34 +109,21 @@ def test_what_cannot_be_loaded_is_named(
     corpora: list[Corpus], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ModelNotFoundError, match=r"model '.*none' cannot be loaded: .*; name a hub id, or"):
-        DenseSearch(DenseBaseline.named(str(tmp_path / "none")), corpora)
+        DenseSearch(str(tmp_path / "none"), corpora)
     tiny_dpr(tmp_path / "reader", DPRReader, 1)
     with pytest.raises(ModelNotFoundError, match=r"model '.*reader' is a DPRReader; only DPRCon"):
-        DenseSearch(DenseBaseline.named(str(tmp_path / "reader")), corpora)
+        DenseSearch(str(tmp_path / "reader"), corpora)
     with pytest.raises(EmptyCorpusError, match="no passage to search"):
-        DenseSearch(DenseBaseline.named("dpr"), [Corpus.create(tmp_path / "empty.quoth")])
+        DenseSearch("dpr", [Corpus.create(tmp_path / "empty.quoth")])
     (tmp_path / "open_qa").mkdir()
     (tmp_path / "open_qa" / "nq.test.tsv").write_text("what is the capital of france\t['Paris']\n", encoding="utf-8")
-    assert (
-        main(
-            [
-                "eval",
-                "nq",
-                "--data",
-                str(tmp_path),
-                "--corpus",
-                str(corpora[0].path),
-                "--system",
-                f"dense:{tmp_path / 'none'}",
-            ]
-        )
-        != 0
-    )
+    asked = ["--data", str(tmp_path), "--corpus", str(corpora[0].path), "--system", f"dense:{tmp_path / 'none'}"]
+    assert main(["eval", "nq", *asked]) != 0
     assert "cannot be loaded" in capsys.readouterr().err
 
 
 def test_mu_adds_that_much_of_bm25s_scores(corpora: list[Corpus], tmp_path: Path) -> None:
-    dense = DenseSearch.from_pretrained(str(tiny_bert(tmp_path / "contriever")), corpora)
+    dense = DenseSearch(str(tiny_bert(tmp_path / "contriever")), corpora)
     for question in QUESTIONS:
         scores = {(hit.passage.document_id, hit.passage.start): hit.score for hit in dense.search(question, 100)}
         for mu in (0.0, 0.7, 100.0):
@@ -164,7 +151,7 @@ def test_spar_adds_the_first_states_of_a_lexical_model(
         return found
 
     lexical_PD = np.stack([vector(f"{title} {text}" if title else text) for title, text in passages(corpora)])
-    dense = DenseSearch.from_pretrained(folder, corpora)
+    dense = DenseSearch(folder, corpora)
     for question in QUESTIONS:
         scores = {hit.passage.text: hit.score for hit in dense.search(question, 100)}
         added = dict(zip((text for _, text in passages(corpora)), lexical_PD @ vector(question), strict=True))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
+from asking import given, mean
 
 from quoth.corpus.corpus import Corpus
-from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import Document, Hit, Passage
-from quoth_eval.entity_search import TermCounts, count_terms, idf, idf_buckets
+from quoth_eval.entity_search import idf, rarity, rarity_groups, term_idfs
 from quoth_eval.harness import evaluate
-from quoth_eval.tasks.entities import Chosen, Coverage, EntityQuestion, entities_task, searches_of
+from quoth_eval.tasks.entities import EntitySettings, entities_task, searches_of
 
 TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
 
@@ -26,40 +27,42 @@ def test_idf_by_hand_and_below_zero_for_the_commonest() -> None:
 
 def test_terms_are_counted_once_a_passage_as_the_word_index_cuts_them() -> None:
     passages = [Passage(row, str(row), "", text, 0, len(text)) for row, text in enumerate(TEXTS)]
-    counts = count_terms(passages, ["rome oslo", "RUN", "京", "Lima"])
-    assert counts == TermCounts(4, {"rome": 2, "oslo": 1, "run": 1, "京": 1})
-    rome, oslo = math.log(2.5 / 2.5), math.log(3.5 / 1.5)
-    assert counts.idfs("Rome, Oslo!") == pytest.approx([rome, oslo])
-    assert counts.idfs("Lima") == pytest.approx([math.log(4.5 / 0.5)])
-    assert counts.idfs("?") == []
+    idfs = term_idfs(passages, ["rome oslo", "RUN", "京", "Lima"])
+    rome, oslo, lima = math.log(2.5 / 2.5), math.log(3.5 / 1.5), math.log(4.5 / 0.5)
+    assert idfs == pytest.approx({"rome": rome, "oslo": oslo, "run": oslo, "京": oslo, "lima": lima})
+    assert rarity("Rome, Oslo!", idfs) == pytest.approx(oslo)
+    assert rarity("?", idfs) == -math.inf
 
 
-def test_questions_fall_into_buckets_of_their_entitys_idf() -> None:
-    counts = TermCounts(100, {f"t{n}": n for n in range(100)})
+def test_questions_fall_into_groups_by_their_entitys_idf() -> None:
+    idfs = {f"t{n}": idf(n, 100) for n in range(100)}
     names = ["t40", "t1", "t2", "t30", "?", "", "t20", "t3"]
-    low, high = idf_buckets(names, counts, num_buckets=2)
-    assert (low.numbers, high.numbers) == ((0, 3, 6), (1, 2, 7))
-    assert (low.low, high.high) == pytest.approx((idf(40, 100), idf(1, 100)))
-    assert low.high == high.low == pytest.approx((idf(20, 100) + idf(3, 100)) / 2)
-    common, rare = idf_buckets(["t90 t1", "t20", "t20 t30", "t2"], counts, num_buckets=2)
-    assert (common.numbers, rare.numbers) == ((1, 2), (0, 3))  # "t90 t1" is as rare as t1
-    same = idf_buckets(["t1"] * 9, counts)
-    assert [each.numbers for each in same] == [tuple(range(9))]
+    edge = (idf(20, 100) + idf(3, 100)) / 2
+    low = f"rarity 1 of 2, IDF {idf(40, 100):.2f} to {edge:.2f}"
+    high = f"rarity 2 of 2, IDF {edge:.2f} to {idf(1, 100):.2f}"
+    assert rarity_groups(names, idfs, 2) == {0: low, 1: high, 2: high, 3: low, 6: low, 7: high}
+    rare = rarity_groups(["t90 t1", "t20", "t20 t30", "t2"], idfs, 2)  # "t90 t1" is as rare as t1
+    assert [rare[number].split()[1] for number in range(4)] == ["2", "1", "1", "2"]
+    same = rarity_groups(["t1"] * 9, idfs)
+    assert same == dict.fromkeys(range(9), f"rarity 1 of 1, IDF {idf(1, 100):.2f} to {idf(1, 100):.2f}")
     with pytest.raises(InputError, match="no question whose entity is known"):
-        idf_buckets([""], counts)
+        rarity_groups([""], idfs)
 
 
 def test_recall_is_reported_by_bucket(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c.quoth")
     corpus.add(Document(str(n), "", f"{'t1' if n == 0 else ''} common x{n}") for n in range(8))
-    asked = [EntityQuestion(QAExample(name, name, ("x0",)), "P1", (0, len(name))) for name in ("t1", "common")]
-    chosen = Chosen(tuple(asked), {"P1": 2}, (corpus,), Coverage(frozenset({0, 1}), frozenset({0})))
+    asked = [{"question": name, "answers": ["x0"]} for name in ("t1", "common")]
+    (tmp_path / "P1.json").write_text(json.dumps(asked))
+    (tmp_path / "templates.json").write_text('{"P1": "[X]"}')
+    settings = EntitySettings(ks=(1,), idf=True, templates=str(tmp_path / "templates.json"))
+    task = entities_task(given(tmp_path, corpus, files=(str(tmp_path / "P1.json"),)), settings)
 
     def search(text: str, entity: object, k: int) -> list[Hit]:
         return [Hit(corpus.passage(0 if text == "t1" else 1), 1.0)]
 
-    result = evaluate(entities_task(chosen, (1,), rarity=True), {"s": searches_of(search, (1,))}).system("s")
-    recalls = [(name, score.num_examples, score.mean("dpr@1")) for name, score in result.by_group("rarity").items()]
+    result = evaluate(task, {"s": searches_of(search, (1,))}).system("s")
+    recalls = [(name, score.num_examples, mean(score, "dpr@1")) for name, score in result.by_group("rarity").items()]
     assert [each[1:] for each in recalls] == [(1, 0.0), (1, 1.0)]
     assert recalls[1][0].startswith("rarity 5 of ") or recalls[1][0].startswith("rarity 2 of ")
     assert recalls[1][0].endswith(f"to {idf(1, 8):.2f}")

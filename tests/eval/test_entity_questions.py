@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from asking import given
 
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
@@ -23,19 +24,17 @@ from quoth_eval.entity_search import Range, Search, by_entity, by_name, by_text
 from quoth_eval.harness import ProgressCallback, evaluate
 from quoth_eval.report import Report
 from quoth_eval.systems import BM25
+from quoth_eval.task import Task
 from quoth_eval.tasks.entities import (
     SHOWN,
-    Chosen,
-    Coverage,
     EntityQuestion,
     EntitySettings,
     QuestionTemplates,
-    choose_questions,
     entities_task,
-    find_coverage,
     has_string,
     read_entity_questions,
     searches_of,
+    with_coverage,
 )
 
 DOCUMENTS = (
@@ -76,6 +75,12 @@ def templates(tmp_path: Path) -> str:
     return str(tmp_path / "templates.json")
 
 
+def task_of(
+    settings: EntitySettings, corpus: Corpus, files: Sequence[Path], limit: int | None = None
+) -> Task[EntityQuestion]:
+    return entities_task(given(Path(), corpus, files=tuple(map(str, files)), limit=limit), settings)
+
+
 class Told:
     """Finds the passages in their order, last first, and keeps what it was asked."""
 
@@ -111,28 +116,34 @@ def test_the_relation_is_the_file_and_the_entity_is_the_templates(files: list[Pa
 def test_covered_is_what_a_passage_answers_that_names_the_entity(corpus: Corpus, files: list[Path]) -> None:
     read = read_entity_questions(files, QuestionTemplates(TEMPLATES))
     # Ann Lee stands in the title, Oslo in the text; no token is Ital; nothing is called Cy Dow Towns
-    found = find_coverage(read, [corpus])
-    assert found == Coverage(frozenset({0, 1, 3, 4}), frozenset({0, 1, 3}))
-    assert found.counts([3, 4]) == (2, 1)
+    found = with_coverage(read, [corpus])
+    assert [each.answerable for each in found] == [True, True, False, True, True]
+    assert [each.covered for each in found] == [True, True, False, True, False]
     across = EntityQuestion(QAExample("", "Towns Paris", ("Oslo",)), "P", (0, 11))  # from the title into the text
-    assert find_coverage([across], [corpus]) == Coverage(frozenset({0}), frozenset())
-    assert find_coverage(read_entity_questions(files), [corpus]) == Coverage(frozenset({0, 1, 3, 4}), None)
+    (found,) = with_coverage([across], [corpus])
+    assert (found.answerable, found.covered) == (True, False)
+    unknown = with_coverage(read_entity_questions(files), [corpus])
+    assert [(each.answerable, each.covered) for each in unknown] == [(at != 2, None) for at in range(5)]
 
 
 def asked(
-    chosen: Chosen, search: Search, ks: Sequence[int] = (20,), progress: ProgressCallback | None = None
+    task: Task[EntityQuestion],
+    corpus: Corpus,
+    search: Search,
+    ks: Sequence[int] = (20,),
+    progress: ProgressCallback | None = None,
 ) -> Report:
     """The report of BM25 and of a search."""
-    named = {"bm25": by_text(BM25(chosen.corpora)), "told": search}
+    named = {"bm25": by_text(BM25([corpus])), "told": search}
     made = {name: searches_of(each, ks) for name, each in named.items()}
-    return evaluate(entities_task(chosen, ks), made, progress=progress)
+    return evaluate(task, made, progress=progress)
 
 
 def test_scores_by_hand(corpus: Corpus, files: list[Path], templates: str) -> None:
     told = Told(corpus)
     seen: list[str] = []
-    chosen = choose_questions(files, [corpus], EntitySettings(templates=templates))
-    report = asked(chosen, by_entity(told), (1, 2, 3), lambda name, *_: seen.append(name))
+    task = task_of(EntitySettings(templates=templates, ks=(1, 2, 3)), corpus, files)
+    report = asked(task, corpus, by_entity(told), (1, 2, 3), lambda name, *_: seen.append(name))
     result = report.systems[1]
     assert told.asked[0] == ("Where was Ann Lee born?", [(10, 17)])
     # the passages come as Rivers, Towns, Bob Ray
@@ -170,20 +181,20 @@ def test_only_covered_questions_are_asked_where_that_is_wanted(
     corpus: Corpus, files: list[Path], templates: str
 ) -> None:
     covered = EntitySettings(templates=templates, covered=True)
-    chosen = choose_questions(files, [corpus], covered, limit=1)
-    assert [each.relation for each in chosen.questions] == ["P19", "P17"]
-    assert chosen.num_read == {"P19": 2, "P17": 3}
-    assert (chosen.settings()["num_answerable"], chosen.settings()["num_covered"]) == (2, 2)
+    task = task_of(covered, corpus, files, limit=1)
+    assert [each.source.relation for each in task.examples] == ["P19", "P17"]
+    assert {name: each["num_read"] for name, each in task.settings["relations"].items()} == {"P19": 2, "P17": 3}
+    assert (task.settings["num_answerable"], task.settings["num_covered"]) == (2, 2)
     for name in ("covered", "idf"):
         with pytest.raises(InputError, match=f"{name} requires each question's entity; give --set templates=FILE"):
             EntitySettings(**{name: True})
     (files[0].with_name("P17.json")).write_text('[{"question": "Which country is Ur located in?", "answers": ["x"]}]')
     with pytest.raises(InputError, match="none of the 1 questions is covered"):
-        choose_questions([files[0].with_name("P17.json")], [corpus], covered)
+        task_of(covered, corpus, [files[0].with_name("P17.json")])
 
 
 def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, files: list[Path]) -> None:
-    unmeasured = asked(choose_questions(files, [corpus], EntitySettings(coverage=False)), by_text(Told(corpus)))
+    unmeasured = asked(task_of(EntitySettings(coverage=False), corpus, files), corpus, by_text(Told(corpus)))
     assert unmeasured.to_dict()["num_answerable"] is None
     assert not {"covered", "corpus"} & set(unmeasured.dimensions)
     assert unmeasured.settings["relations"]["P17"] == {
@@ -192,7 +203,7 @@ def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, f
         "num_answerable": None,
         "num_covered": None,
     }
-    told = choose_questions(files, [corpus], EntitySettings()).settings()["relations"]["P17"]
+    told = task_of(EntitySettings(), corpus, files).settings["relations"]["P17"]
     assert (told["num_questions"], told["num_answerable"], told["num_covered"]) == (3, 2, None)
 
 
@@ -214,11 +225,11 @@ def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> Non
 
 def test_mistakes_are_named(corpus: Corpus, files: list[Path]) -> None:
     with pytest.raises(InputError, match="no file of questions"):
-        choose_questions([], [corpus], EntitySettings())
+        task_of(EntitySettings(), corpus, [])
     with pytest.raises(InputError, match=r"ks is \(\); it must be a list of whole numbers, not empty"):
         EntitySettings(ks=())
     with pytest.raises(InputError, match="limit is 0"):
-        choose_questions(files, [corpus], EntitySettings(), limit=0)
+        task_of(EntitySettings(), corpus, files, limit=0)
 
 
 def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:

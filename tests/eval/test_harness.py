@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from asking import mean
 
 from quoth.errors import InputError
 from quoth.records import Evidence, Passage, Prediction
@@ -47,8 +48,7 @@ def means(report: Report) -> dict[str, dict[str, float | None]]:
     found = {}
     for result in report.systems:
         score = result.score()
-        assert score is not None
-        found[result.name] = {name: score.mean(name) for name in report.measures}
+        found[result.name] = {name: mean(score, name) for name in report.measures}
     return found
 
 
@@ -60,7 +60,7 @@ def test_means_by_hand() -> None:
         "mute": {"exact_match": 0.0, "hit_at_5": 0.0},
     }
     halves = report.system("zero").by_group("half")
-    assert {name: (each.num_examples, each.exact_match) for name, each in halves.items()} == {
+    assert {name: (each.num_examples, mean(each)) for name, each in halves.items()} == {
         "half 0": (3, pytest.approx(2 / 3)),
         "half 1": (3, pytest.approx(1 / 3)),
     }

@@ -35,6 +35,7 @@ from quoth.errors import InputError, ModelNotFoundError
 from quoth.npm.twin import MaskedModel
 from quoth.records import Evidence, Prediction
 from quoth.registry import SYSTEMS
+from quoth.text.tokenizer import MASK
 from quoth_eval import language_models
 from quoth_eval.harness import read_run
 from quoth_eval.language_models import LanguageModel
@@ -42,7 +43,6 @@ from quoth_eval.systems import completes
 from quoth_eval.task import Answer, Example
 from quoth_eval.tasks import find
 from quoth_eval.tasks.closed import ClosedOptions, batch_calibrated, labels, likely_labels, pmi
-from quoth_eval.tasks.closed_files import MASK
 from tiny import TEXT, random_model, tiny_bert, tiny_npm, tiny_roberta, tiny_sentencepiece
 
 WORDS = ("great", "terrible", "tower", "unheardof")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from asking import mean, said
 
 from quoth.cli.main import main
 from quoth.records import TaggedSpan
@@ -62,11 +63,10 @@ def test_means_are_those_of_pooled_counts_and_intervals_those_of_sampled_sentenc
     (tmp_path / "x").write_text("\n".join(lines), encoding="utf-8")
     report = evaluate(ner_task([str(tmp_path / "x")]), {"tagger": tags(Fixed(found))}, tmp_path / "run")
     score = report.systems[0].score()
-    assert score is not None
     right, gold_total, found_total = np.array(counts).sum(axis=0)
-    assert score.mean("precision") == pytest.approx(right / found_total)
-    assert score.mean("recall") == pytest.approx(right / gold_total)
-    assert score.mean("f1") == pytest.approx(2 * right / (gold_total + found_total))
+    assert mean(score, "precision") == pytest.approx(right / found_total)
+    assert mean(score, "recall") == pytest.approx(right / gold_total)
+    assert mean(score, "f1") == pytest.approx(2 * right / (gold_total + found_total))
     # Sampled sentences without any name change nothing, so they may be left out of the samples.
     naming = np.array([each for each in counts if each[1] + each[2]])
     samples = np.random.default_rng(0)
@@ -88,7 +88,7 @@ def test_wrong_sentences_are_listed_by_kind(tmp_path: Path) -> None:
     found = {"Ada sang": [TaggedSpan(0, 3, "PER")], "Rome": [TaggedSpan(0, 4, "PER")], "Bonn": list[TaggedSpan]()}
     (result,) = evaluate(ner_task([str(tmp_path / "x")]), {"tagger": tags(Fixed(found))}).systems
     wrong = wrong_answers(result)
-    assert [(each.kind, each.row.answers, each.row.said) for each in wrong] == [
+    assert [(each.kind, each.row.answers, said(each.row)) for each in wrong] == [
         (WRONG_NAMES, ("Rome (LOC)",), ("Rome (PER)",)),
         (MISSED, ("Bonn (LOC)",), ("no name",)),
     ]

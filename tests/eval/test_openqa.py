@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import given, measured
+from asking import given, measured, said
 from test_questions import SQUAD
 
 from quoth import NPM
@@ -25,8 +25,16 @@ from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report, Result
 from quoth_eval.systems import Answerer
 from quoth_eval.tasks import openqa
-from quoth_eval.tasks.openqa import WITHOUT_EVIDENCE, Evidence, OpenSettings, abstention_table, questions_over
-from quoth_eval.tasks.openqa_files import draw_passages, squad_corpus
+from quoth_eval.tasks.openqa import (
+    WITHOUT_EVIDENCE,
+    Evidence,
+    OpenSettings,
+    SquadSettings,
+    abstention_table,
+    draw_passages,
+    questions_over,
+    squad_corpus,
+)
 from tiny import tiny_npm
 
 TEXTS = (
@@ -83,7 +91,7 @@ def run_openqa(
     """The report of BM25 and of models over questions."""
     (model,) = (models or {"": None}).values()
     call = given(Path(), *corpora, opens=model)
-    prepared = questions_over("openqa", call, OpenSettings(**settings), questions, corpora)
+    prepared = questions_over("openqa", call, OpenSettings(**settings), questions)
     return measured(prepared, dict.fromkeys(models or {}, options or {}), progress)
 
 
@@ -105,7 +113,7 @@ def test_scores_by_hand(corpus: Corpus) -> None:
     assert places(baseline, "paragraph", 3) == [0, 1, 0, None]
     assert places(knows, "answer", 3) == [None, 2, 0, None]  # three passages are searched for
     assert places(knows, "paragraph", 3) == [None, None, 0, None]
-    assert [row.said for row in knows.rows] == [("BIZET!", "x"), ("Seville", "Spain"), ("rat trap",), ()]
+    assert [said(row) for row in knows.rows] == [("BIZET!", "x"), ("Seville", "Spain"), ("rat trap",), ()]
     assert (knows.values("exact_match"), knows.values("hit_at_5")) == ([1, 0, 1, 0], [1, 1, 1, 0])
     assert system.asked_with == [{"passages": 2}] * 4
     assert seen == [("bm25", 4, 4), ("knows", 4, 4)]
@@ -164,7 +172,7 @@ def test_npm_is_such_a_system(corpus: Corpus, tmp_path: Path) -> None:
     report = run_openqa(QUESTIONS, [corpus], {"npm": system}, options={"template": "[MASK]. {question}", "passages": 1})
     baseline, found = report.systems
     assert found.values("answer@1") == baseline.values("answer@1")
-    assert all(row.said for row in found.rows)
+    assert all(said(row) for row in found.rows)
     assert found.values("exact_match") is not None
     assert all(row.predictions[0].evidence for row in found.rows if row.predictions)
 
@@ -223,11 +231,12 @@ def test_distractors_are_drawn_by_seed_and_never_of_squads_own_articles(tmp_path
 
 def test_a_paragraph_is_one_passage(tmp_path: Path) -> None:
     paragraphs = [Document("squad:A:0", "A", "Long. Word.\n\n" * 500), Document("squad:A:1", "A", "Short.")]
-    made = squad_corpus(tmp_path / "s.quoth", paragraphs, [distractors(tmp_path)], 4)
+    four = SquadSettings(distractors=(distractors(tmp_path),), num_distractors=4)
+    made = squad_corpus(given(tmp_path), four, paragraphs)
     assert (made.num_documents, made.num_passages) == (6, 6)
     assert [each.document_id for each in made.passages()][:2] == ["squad:A:0", "squad:A:1"]
     with pytest.raises(InputError, match="20 distractors requested, but there are 9 passages"):
-        squad_corpus(tmp_path / "t.quoth", paragraphs, [distractors(tmp_path)], 20)
+        squad_corpus(given(tmp_path), replace(four, num_distractors=20, keep=str(tmp_path / "t.quoth")), paragraphs)
     assert not (tmp_path / "t.quoth").exists()
 
 

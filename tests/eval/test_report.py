@@ -18,7 +18,7 @@ from quoth.records import Evidence, Prediction
 from quoth_eval import harness
 from quoth_eval.charts import NEEDS_MATPLOTLIB, drawable, interval_chart, line_chart
 from quoth_eval.harness import Lazy, evaluate, read_run
-from quoth_eval.pages import Picture, Quotation, Section, as_html, as_markdown, as_pictures
+from quoth_eval.pages import Picture, Quotation, Section, as_html, as_markdown, write_pictures
 from quoth_eval.report import Report, Result, Row
 from quoth_eval.statistics import Interval
 from quoth_eval.summary import _risk, by_word_pieces, published, published_for, summary, swept
@@ -209,9 +209,10 @@ def test_a_page_says_the_same_in_html_and_markdown() -> None:
     ]
 
 
-def test_pictures_of_runs_with_similar_names_stay_apart() -> None:
+def test_pictures_of_runs_with_similar_names_stay_apart(tmp_path: Path) -> None:
     sections = [Section(title, [Picture(lambda: "<svg/>", "x")]) for title in ("k=1", "k 1")]
-    assert [*as_pictures(sections)] == ["k-1-1.svg", "k-1-2.svg"]
+    assert write_pictures(sections, tmp_path) == 2
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["k-1-1.svg", "k-1-2.svg"]
 
 
 @pytest.fixture

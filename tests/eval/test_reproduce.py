@@ -16,13 +16,14 @@ from quoth.fields import check_fields
 from quoth.records import Prediction
 from quoth_eval.charts import drawable
 from quoth_eval.harness import evaluate
-from quoth_eval.papers import Item, Part, find_item, items, present
+from quoth_eval.papers import Item, Part, find_item, items
 from quoth_eval.reproduce import Call, eval_words, fingerprint, reproduce, systems_of
 from quoth_eval.spec import read_options
 from quoth_eval.summary import published
 from quoth_eval.systems import known_options, parse_system
 from quoth_eval.task import Answer, Example, Task, first_right
 from quoth_eval.tasks import find
+from quoth_eval.tasks.closed_files import present
 from tiny import tiny_npm
 
 PLACES = {**{name: name for name in ("data", "out", "old")}, "limit": 5}

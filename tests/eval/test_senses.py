@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from asking import mean
 
 from quoth import NPM
 from quoth.errors import InputError
@@ -58,7 +59,7 @@ def test_the_threshold_is_fitted_on_the_first_half(monkeypatch: pytest.MonkeyPat
     (result,) = report.systems
     assert result.values("accuracy") == [1, 1, 0, 1]
     assert result.rows[0].text == "[0.9]5 / a [bank]"
-    cosines = {name: score.mean("cosine") for name, score in result.by_group("meaning").items()}
+    cosines = {name: mean(score, "cosine") for name, score in result.by_group("meaning").items()}
     assert cosines == {"same": 0.95, "different": pytest.approx((0.7 + 0.85 + 0.1) / 3)}
     assert read_run(tmp_path / "run") == report
     assert [each.kind for each in wrong_answers(result)] == ["label different taken for same"]

@@ -30,7 +30,7 @@ from quoth_eval.pages import as_markdown
 from quoth_eval.report import Result, Row
 from quoth_eval.systems import Asked, parse_system, sample_of, sampled_ids
 from quoth_eval.tasks import GROUPS, NAMES, expand, find
-from quoth_eval.tasks.openqa_files import read_kamel
+from quoth_eval.tasks.openqa import read_kamel
 from tiny import TEXT, tiny_npm
 
 CONTEXT = "The Axios rises in Macedonia and flows to the Thermaic Gulf."

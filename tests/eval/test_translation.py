@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import given, measured
+from asking import given, mean, measured
 
 from quoth import Corpus, Document
 from quoth.errors import InputError
@@ -31,8 +31,6 @@ def test_spellings_of_a_title_in_other_scripts_are_found() -> None:
         ("Tbilisi", "Russian", "Тбилиси"),
         ("Oslo", "Greek", "Όσλο"),
     ]
-    texts = {page.id: page.text for page in PAGES}
-    assert all(texts[each.document_id][each.start : each.end] == each.spelling for each in found)
 
 
 class Knows:
@@ -57,14 +55,14 @@ def test_they_are_asked_by_language_with_and_without_the_right_passage(tmp_path:
     assert model.asked[1]["searched"][:2] == [PAGES[0].text, PAGES[1].text]
     assert model.asked[1]["passages"] == 1
     languages = report.system("open").by_group("language")
-    assert {name: (each.num_examples, each.exact_match) for name, each in languages.items()} == {
+    assert {name: (each.num_examples, mean(each)) for name, each in languages.items()} == {
         "Georgian": (1, 0.0),
         "Greek": (2, 0.5),
         "Russian": (1, 0.0),
     }
-    mean = report.system("oracle").macro("language", "exact_match")
-    assert mean is not None
-    assert mean.mean == pytest.approx(1 / 6)
+    over = report.system("oracle").macro("language", "exact_match")
+    assert over is not None
+    assert over.mean == pytest.approx(1 / 6)
     few = find("translation").prepare(given(tmp_path, corpus, limit=1), {}).task
     assert sorted(each.groups["language"] for each in few.examples) == ["Georgian", "Greek", "Russian"]
 

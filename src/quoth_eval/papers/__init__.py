@@ -3,10 +3,8 @@
 Knows: the files of this folder, one per paper; which files of data the tasks read. Does not know: how anything is run.
 """
 
-from __future__ import annotations
-
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -14,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from quoth.errors import InputError, nearest
-from quoth_eval.tasks.closed_files import FORMATS, SUFFIXES, VERBALIZERS
-from quoth_eval.tasks.openqa_files import KAMEL, QUESTIONS, source_of
+from quoth_eval.spec import Settings
+from quoth_eval.tasks.closed_files import FORMATS, VERBALIZERS, present
+from quoth_eval.tasks.openqa import KAMEL, QUESTIONS, source_of
 
 PAPERS = ("npm", "realm", "zero_ner")
 CORPORA = {
@@ -27,7 +26,7 @@ CORPORA = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Settings):
     """Tasks that are asked together, in the words of `quoth eval`.
 
     `set` and `more` are its --set, `limit` is --limit if none is given; in them and in `systems`, {data}, {out},
@@ -93,7 +92,7 @@ class Item:
     cannot: str = ""
     parts: tuple[Part, ...] = ()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    log: tuple[str, ...] = ()
+    log: Sequence[str] = ()
 
     @property
     def id(self) -> str:
@@ -104,14 +103,6 @@ class Item:
     def table(self) -> str:
         """The table's number, "" for a figure."""
         return self.name.removeprefix("table ") if self.name.startswith("table ") else ""
-
-
-def present(data: Path | None, pattern: str) -> list[Path]:
-    """The files of a pattern in a folder of data, compressed or not, each once."""
-    if data is None:
-        return []
-    found = ((suffix, path) for suffix in reversed(SUFFIXES) for path in data.glob(f"{pattern}{suffix}"))
-    return sorted({str(path).removesuffix(suffix): path for suffix, path in found}.values())
 
 
 @cache
@@ -131,10 +122,6 @@ def find_item(name: str) -> Item:
 def _read(paper: str) -> Iterator[Item]:
     told = tomllib.loads(files(__name__).joinpath(f"{paper}.toml").read_text(encoding="utf-8"))
     for item in told["item"]:
-        parts = [Part(**_tuples({**told.get("every_part", {}), **part})) for part in item.pop("part", ())]
+        parts = [Part(**{**told.get("every_part", {}), **part}) for part in item.pop("part", ())]
         whole = {name: told[name] for name in ("paper", "source", "about")}
-        yield Item(**whole, parts=tuple(parts), **_tuples(item))
-
-
-def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        yield Item(**whole, parts=tuple(parts), **item)

@@ -13,14 +13,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "closed": ("agn", "yahoo", "subj", "sst2", "mr", "rt", "cr", "amazon", "rte"),
     "openqa": ("nq-dev", "nq", "triviaqa", "webquestions", "curatedtrec", "kamel", "openqa", "squad"),
     "lama": ("google-re", "trex", "lama"),
-    "cloze": ("cloze",),
-    "translation": ("translation",),
-    "swap": ("swap",),
-    "reading": ("reading",),
-    "entities": ("entities",),
-    "links": ("links",),
-    "senses": ("senses",),
-    "ner": ("ner",),
+    **{name: (name,) for name in ("cloze", "translation", "swap", "reading", "entities", "links", "senses", "ner")},
 }
 """By module of this package, the names of its tasks."""
 NAMES = tuple(name for names in ROWS.values() for name in names)

@@ -9,8 +9,6 @@ the released code sums over the tokens of both searches, each by itself, with th
 Shape suffixes: B texts, C occurrences, D dimensions, W words.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections import Counter
@@ -21,6 +19,7 @@ from statistics import fmean
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.labels import WordSpans, find_words, rank_labels, score_words, usable_words
@@ -30,7 +29,6 @@ from quoth.answers.ranking import Occurrences
 from quoth.arrays import Doubles, Floats
 from quoth.errors import InputError, TextCutWarning
 from quoth.fields import Count
-from quoth.index.key_table import KeyHits
 from quoth.index.search import search_together
 from quoth.index.vectors import KeyVectors
 from quoth.records import Prediction
@@ -230,13 +228,20 @@ class LabelScorer:
         every_hits = search_together(self._tables, [()] * num_texts, queries_2BD, self._options.k)
         for number, hits in enumerate(every_hits):
             pairs = list(zip(self._found, hits, strict=True))
-            starts = [_only(spans, np.isin(spans.start_C, near.start_rows)) for spans, near in pairs]
-            ends = [_only(spans, np.isin(spans.end_C, near.end_rows)) for spans, near in pairs]
+            starts = [np.isin(spans.start_C, near.start_rows) for spans, near in pairs]
+            ends = [np.isin(spans.end_C, near.end_rows) for spans, near in pairs]
             if self._options.scoring == "released":
-                yield self._released(queries_2BD[:, number], starts, ends)
+                yield self._released(queries_2BD[:, number], self._only(starts), self._only(ends))
             else:
-                found = starts if self._single else [_either(spans, near) for spans, near in pairs]
-                yield from self._scored(found, queries_2BD[:, number : number + 1])
+                kept = starts if self._single else [start | end for start, end in zip(starts, ends, strict=True)]
+                yield from self._scored(self._only(kept), queries_2BD[:, number : number + 1])
+
+    def _only(self, kept: Sequence[NDArray[np.bool_]]) -> list[WordSpans]:
+        """In each corpus, the places of words that are kept."""
+        return [
+            WordSpans(spans.start_C[kept_C], spans.end_C[kept_C], spans.label_C[kept_C])
+            for spans, kept_C in zip(self._found, kept, strict=True)
+        ]
 
     def _scored(self, found: Sequence[WordSpans], queries_2BD: Floats) -> Iterator[list[Prediction]]:
         end_BD = None if self._single else queries_2BD[1]
@@ -265,14 +270,6 @@ class LabelScorer:
         if not len(label_C):
             return [Prediction(name, -np.inf, 0.0, ()) for name in self._names]
         return rank_labels(self._names, label_C, places, EVIDENCE)
-
-
-def _only(spans: WordSpans, kept_C: Any) -> WordSpans:
-    return WordSpans(spans.start_C[kept_C], spans.end_C[kept_C], spans.label_C[kept_C])
-
-
-def _either(spans: WordSpans, near: KeyHits) -> WordSpans:
-    return _only(spans, np.isin(spans.start_C, near.start_rows) | np.isin(spans.end_C, near.end_rows))
 
 
 def _make(name: str, given: Given, settings: ClosedOptions) -> Prepared:
@@ -312,7 +309,6 @@ def _make(name: str, given: Given, settings: ClosedOptions) -> Prepared:
 SPECS = [
     TaskSpec(
         name=name,
-        help=f"NPM's closed set of {name}: which label does a text have? Searches every token.",
         settings=ClosedOptions,
         make=partial(_make, name),
         form=CLOSED,

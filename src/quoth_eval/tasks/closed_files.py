@@ -6,8 +6,6 @@ verbalizers) of their labels. Does not know: how a text is labelled.
 Templates and detokenisation are those of NPM's released `task/load_data.py`.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import string
@@ -20,8 +18,8 @@ from typing import Any, TypeVar
 
 from quoth.corpus.documents import read_records, read_text
 from quoth.errors import InputError
+from quoth.text.tokenizer import MASK
 
-MASK = "[MASK]"
 VERBALIZERS = (
     "NPM's fuzzy verbalizers are in the data of https://github.com/facebookresearch/NPM (scripts/download_data.sh)"
 )
@@ -107,8 +105,8 @@ def _texts(name: str, form: _Format, file: str, data: str | Path) -> tuple[Label
 def find_file(data: str | Path, file: str, source: str) -> Path:
     """A file of a data folder, compressed or not. Raises InputError, saying where it can be had, if there is none."""
     _check_folder(data, file)
-    if path := _present(Path(data) / file):
-        return path
+    if found := present(data, file):
+        return found[0]
     raise InputError(f"{Path(data) / file}: no such file; {source}")
 
 
@@ -116,8 +114,7 @@ def find_files(data: str | Path, folder: str, source: str) -> list[Path]:
     """The files of JSON lines in a folder of a data folder, compressed or not. Raises InputError, saying where they can
     be had, if there are none."""
     _check_folder(data, folder)
-    plain = {path.name.partition(".jsonl")[0] for path in (Path(data) / folder).glob("*.jsonl*")}
-    if found := [path for name in sorted(plain) if (path := _present(Path(data) / folder / f"{name}.jsonl"))]:
+    if found := present(data, f"{folder}/*.jsonl"):
         return found
     raise InputError(f"{Path(data) / folder}: no file of JSON lines there; {source}")
 
@@ -132,9 +129,15 @@ def parsed(path: str | Path, parse: Callable[[Mapping[str, Any]], Parsed], what:
             raise InputError(f"{path}:{line}: not {what} ({lacks}); fix or remove the line") from None
 
 
-def _present(file: Path) -> Path | None:
-    """The file, or the first of its compressed forms that is there."""
-    return next((path for suffix in SUFFIXES if (path := Path(f"{file}{suffix}")).is_file()), None)
+def present(data: str | Path | None, pattern: str) -> list[Path]:
+    """The files of a pattern in a data folder, plain or else compressed, each once, by name."""
+    found: dict[str, Path] = {}
+    if data is None:
+        return []
+    for suffix in SUFFIXES:
+        for path in Path(data).glob(f"{pattern}{suffix}"):
+            found.setdefault(str(path).removesuffix(suffix), path)
+    return [found[name] for name in sorted(found)]
 
 
 def _check_folder(data: str | Path, contains: str) -> None:

@@ -6,12 +6,10 @@ passage, as baselines. Does not know: how blanks are drawn, or models.
 Both baselines know the kind of the blank, which models do not, and propose only phrases of that kind.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from math import ceil
 from pathlib import Path
 from sys import maxsize
@@ -28,10 +26,10 @@ from quoth.text.tokenizer import MASK
 from quoth_eval.harness import Lazy
 from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.systems import filling
-from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, first_right, length_groups, said
+from quoth_eval.task import HITS, Answer, Example, System, Task, first_right, length_groups, said
 
-Phrases = Callable[[Sequence[Blank]], list[tuple[str, ...]]]
-"""Maps blanks to the answers to each, best first."""
+Phrases = Callable[[Blank], tuple[str, ...]]
+"""Maps a blank to the answers to it, best first."""
 BLANKS_AT_A_TIME = 32
 
 
@@ -69,15 +67,11 @@ def cloze_task(blanks: Sequence[Blank], settings: Mapping[str, Any]) -> Task[Bla
     return Task(
         name="cloze",
         examples=examples,
-        judge=_judge,
+        judge=lambda example, answer: first_right(said(example.source.answer, answer)),
         settings=settings,
         at_a_time=BLANKS_AT_A_TIME,
         order=lambda example: example.source.row,
     )
-
-
-def _judge(example: Example[Blank], answer: Answer) -> Scores:
-    return first_right(said(example.source.answer, answer))
 
 
 def most_frequent(texts: Sequence[str], kind: str, top_k: int = HITS) -> tuple[str, ...]:
@@ -107,13 +101,8 @@ def most_frequent(texts: Sequence[str], kind: str, top_k: int = HITS) -> tuple[s
 
 def frequent_phrases(corpus: Corpus) -> Phrases:
     """Gives every blank of a kind the same answers: the most frequent phrases of the corpus."""
-    texts = [passage.text for passage in corpus.passages()]
-
-    @cache
-    def best(kind: str) -> tuple[str, ...]:
-        return most_frequent(texts, kind)
-
-    return lambda blanks: [best(blank.kind) for blank in blanks]
+    best = cache(partial(most_frequent, [passage.text for passage in corpus.passages()]))
+    return lambda blank: best(blank.kind)
 
 
 def bm25_phrases(corpus: Corpus) -> Phrases:
@@ -124,7 +113,7 @@ def bm25_phrases(corpus: Corpus) -> Phrases:
         others = [int(row) for row in rows if int(row) != blank.row]
         return most_frequent([corpus.passage(others[0]).text], blank.kind) if others else ()
 
-    return lambda blanks: [answer(blank) for blank in blanks]
+    return answer
 
 
 def phrases(propose: Callable[[], Phrases]) -> System[Blank]:
@@ -133,8 +122,7 @@ def phrases(propose: Callable[[], Phrases]) -> System[Blank]:
     def answering() -> System[Blank]:
         of = propose()
         return lambda examples: [
-            Answer([Prediction(text, 0.0, 0.0, ()) for text in texts])
-            for texts in of([example.source for example in examples])
+            Answer([Prediction(text, 0.0, 0.0, ()) for text in of(example.source)]) for example in examples
         ]
 
     return Lazy(answering)
@@ -144,17 +132,17 @@ def _make(given: Given, settings: ClozeSettings) -> Prepared:
     counted = {}
     if given.files:
         pages = read_pages(given.files, settings.heldout)
-        corpus = Corpus.create(given.scratch / "pages.quoth", MEASURED)
-        corpus.add(pages)
+        made = Corpus.create(given.scratch / "pages.quoth", MEASURED)
+        made.add(pages)
+        given = replace(given, corpora=(made,))
         counted["num_pages"] = len(pages)
-    else:
-        corpus = given.one_corpus("cloze")
+    corpus = given.one_corpus("cloze")
     count = maxsize if given.limit is None else ceil(given.limit / len(KINDS))
     passages = list(corpus.passages())
     blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, given.seed)][: given.limit]
     return Prepared(
-        task=cloze_task(blanks, given.settings([corpus], **counted)),
-        asks=filling(given, [corpus]),
+        task=cloze_task(blanks, given.settings(**counted)),
+        asks=filling(given),
         baselines={
             "frequent": lambda _: phrases(lambda: frequent_phrases(corpus)),
             "bm25": lambda _: phrases(lambda: bm25_phrases(corpus)),
@@ -165,7 +153,6 @@ def _make(given: Given, settings: ClozeSettings) -> Prepared:
 SPECS = [
     TaskSpec(
         name="cloze",
-        help="Phrases that recur in the corpus, or in FILES, hidden in one of its passages; half are names and terms.",
         settings=ClozeSettings,
         make=_make,
         systems=("quoth-mini", "bm25", "frequent"),

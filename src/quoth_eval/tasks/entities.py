@@ -5,22 +5,21 @@ Knows: relations and their templates, what a corpus covers, recall. Does not kno
 Sciavolino et al. 2021, "Simple Entity-Centric Questions Challenge Dense Retrievers".
 """
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Self
 
 from annotated_types import MinLen
 
 from quoth.cli.models import load_entities
 from quoth.corpus.bm25 import check_not_empty
+from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_text
 from quoth.datasets.judging import answerable, first, has_answer, holders, normalise
 from quoth.datasets.questions import QAExample, read_questions
@@ -31,11 +30,11 @@ from quoth_eval.entity_search import (
     Search,
     by_text,
     check_installed,
-    count_terms,
-    idf_buckets,
     picture_of,
+    rarity_groups,
     searches,
     searching,
+    term_idfs,
 )
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
@@ -43,10 +42,6 @@ from quoth_eval.spec import ENTITIES, Given, Prepared, Settings, TaskSpec
 from quoth_eval.systems import BM25
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw_of_each, recalls
 from quoth_eval.tasks.openqa import DEPTHS, corpus_group, read_passages
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
-    from quoth.records import Passage
 
 KS = (20, 100)
 ENTITY = "[X]"
@@ -104,7 +99,7 @@ class QuestionTemplates:
         self._patterns = {relation: _pattern(template) for relation, template in templates.items()}
 
     @classmethod
-    def read(cls, path: str | Path) -> QuestionTemplates:
+    def read(cls, path: str | Path) -> Self:
         """The templates of a JSON file. Raises InputError, naming the file, if it is not a file of templates."""
         try:
             content = json.loads(read_text(path))
@@ -143,11 +138,17 @@ MATCHERS: Mapping[str, Callable[[str, QAExample], bool]] = {"dpr": has_answer, "
 
 @dataclass(frozen=True, slots=True)
 class EntityQuestion:
-    """A question, its relation, and the characters of its entity (None if unknown)."""
+    """A question, its relation, the characters of its entity (None if unknown), and what can be found at all.
+
+    `answerable`: some passage's text contains an answer (DPR's match). `covered`: the text or title of such a passage
+    also names the entity. None if that was not measured, or if no question's entity is known.
+    """
 
     question: QAExample
     relation: str
     entity: Range | None
+    answerable: bool | None = None
+    covered: bool | None = None
 
     @property
     def name(self) -> str:
@@ -155,93 +156,35 @@ class EntityQuestion:
         return self.question.text[slice(*self.entity)] if self.entity else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """What can be found at all, as indices of questions.
-
-    `answerable`: some passage's text contains an answer (DPR's match). `covered`: the text or title of such a passage
-    also names the entity (None if no entity is known).
-    """
-
-    answerable: frozenset[int]
-    covered: frozenset[int] | None
-
-    def counts(self, numbers: Collection[int]) -> tuple[int, int | None]:
-        """How many of these questions are answerable, and how many are covered."""
-        covered = None if self.covered is None else len(self.covered.intersection(numbers))
-        return len(self.answerable.intersection(numbers)), covered
-
-
-def titled(passage: Passage) -> str:
-    """A passage with its title, apart enough that no entity begins in the title and ends in the text."""
-    return f"{passage.title}\n|\n{passage.text}"
-
-
-def find_coverage(
+def with_coverage(
     questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: ProgressCallback | None = None
-) -> Coverage:
-    """Which of the questions the corpora cover. Reads all passages, twice if entities are known."""
+) -> list[EntityQuestion]:
+    """The questions, with what the corpora cover. Reads all passages, twice if entities are known."""
     texts = (passage.text for passage in read_passages(corpora, progress))
-    answered = answerable([question.question for question in questions], texts)
-    if not any(question.entity for question in questions):
-        return Coverage(frozenset(answered), None)
-    names = [QAExample("", "", (asked.name,) if i in answered else ()) for i, asked in enumerate(questions)]
-    naming = holders(names, map(titled, read_passages(corpora, progress)))
+    answered = answerable([each.question for each in questions], texts)
+    measured = [replace(each, answerable=number in answered) for number, each in enumerate(questions)]
+    if not any(each.entity for each in questions):
+        return measured
+    names = [QAExample("", "", (each.name,) if each.answerable else ()) for each in measured]
+    # No entity begins in the title and ends in the text.
+    titled = (f"{passage.title}\n|\n{passage.text}" for passage in read_passages(corpora, progress))
+    naming = holders(names, titled)
     places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
-    covered = set()
-    for number, numbers in naming.items():
-        texts = (corpus.passage(row).text for corpus, row in (places[i] for i in numbers))
-        if any(has_answer(text, questions[number].question) for text in texts):
-            covered.add(number)
-    return Coverage(frozenset(answered), frozenset(covered))
+
+    def covered(number: int, question: QAExample) -> bool:
+        texts = (corpus.passage(row).text for corpus, row in (places[at] for at in naming.get(number, ())))
+        return any(has_answer(text, question) for text in texts)
+
+    return [replace(each, covered=covered(number, each.question)) for number, each in enumerate(measured)]
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The questions to ask, how many were read (by relation), the corpora, and what these cover of them (None if that
-    was not measured)."""
-
-    questions: tuple[EntityQuestion, ...]
-    num_read: Mapping[str, int]
-    corpora: tuple[Corpus, ...]
-    coverage: Coverage | None
-    seed: int = 0
-
-    @property
-    def covered(self) -> Collection[int]:
-        """The numbers of the questions that are known to be covered."""
-        return (self.coverage.covered if self.coverage else None) or ()
-
-    def settings(self) -> dict[str, Any]:
-        """The numbers of questions and passages, in all and by relation."""
-        relations: dict[str, list[int]] = {}
-        for number, question in enumerate(self.questions):
-            relations.setdefault(question.relation, []).append(number)
-        return {
-            "num_read": sum(self.num_read.values()),
-            "num_passages": sum(corpus.num_passages for corpus in self.corpora),
-            **self._counts(range(len(self.questions))),
-            "seed": self.seed,
-            "relations": {
-                name: {"num_read": self.num_read[name], "num_questions": len(numbers), **self._counts(numbers)}
-                for name, numbers in relations.items()
-            },
-        }
-
-    def _counts(self, numbers: Collection[int]) -> dict[str, int | None]:
-        counts = (None, None) if self.coverage is None else self.coverage.counts(numbers)
-        return {"num_answerable": counts[0], "num_covered": counts[1]}
-
-    def rarity(self) -> dict[int, str]:
-        """The names of the questions' buckets by the IDF of their entities."""
-        names = [question.name for question in self.questions]
-        passages = (passage for corpus in self.corpora for passage in corpus.passages())
-        buckets = idf_buckets(names, count_terms(passages, names))
-        return {
-            number: f"rarity {at} of {len(buckets)}, IDF {bucket.low:.2f} to {bucket.high:.2f}"
-            for at, bucket in enumerate(buckets, start=1)
-            for number in bucket.numbers
-        }
+def _counts(questions: Sequence[EntityQuestion]) -> dict[str, int | None]:
+    """How many questions are answerable, and how many are covered; None if that is not known."""
+    measures = {
+        "num_answerable": [each.answerable for each in questions],
+        "num_covered": [each.covered for each in questions],
+    }
+    return {name: None if None in known else sum(map(bool, known)) for name, known in measures.items()}
 
 
 def read_entity_questions(
@@ -257,54 +200,61 @@ def read_entity_questions(
     return questions
 
 
-def choose_questions(
-    files: Sequence[str | Path],
-    corpora: Sequence[Corpus],
-    settings: EntitySettings,
-    limit: int | None = None,
-    seed: int = 0,
-    progress: ProgressCallback | None = None,
-) -> Chosen:
-    """The questions of the files, or `limit` per relation, drawn with `seed`, as the settings say. Raises InputError,
+def choose_questions(given: Given, settings: EntitySettings) -> tuple[list[EntityQuestion], Counter[str]]:
+    """The questions to ask, `limit` per relation, and how many were read of each. Raises InputError,
     EmptyCorpusError."""
-    if not files:
+    if not given.files:
         raise InputError("no file of questions; give one or more, such as P17.test.json")
+    corpora, progress = given.searched(), given.progress
     check_not_empty(corpora)
     templates = QuestionTemplates.read(settings.templates) if settings.templates else None
-    read = read_entity_questions(files, templates)
-    usable = read
+    asked = read_entity_questions(given.files, templates)
+    num_read = Counter(each.relation for each in asked)
     if settings.covered:
-        numbers = find_coverage(read, corpora, progress).covered
-        if not numbers:
-            raise InputError(f"none of the {len(read):,} questions is covered by a passage; give a larger corpus")
-        usable = [read[number] for number in sorted(numbers)]
-    asked = draw_of_each(usable, limit, seed, lambda question: question.relation)
-    covers: Coverage | None = None
-    if settings.covered:
-        covers = Coverage(frozenset(range(len(asked))), frozenset(range(len(asked))))
-    elif settings.coverage:
-        covers = find_coverage(asked, corpora, progress)
-    return Chosen(tuple(asked), Counter(each.relation for each in read), tuple(corpora), covers, seed)
+        asked = [each for each in with_coverage(asked, corpora, progress) if each.covered]
+        if not asked:
+            raise InputError(
+                f"none of the {num_read.total():,} questions is covered by a passage; give a larger corpus"
+            )
+    asked = draw_of_each(asked, given.limit, given.seed, lambda question: question.relation)
+    if settings.coverage and not settings.covered:
+        asked = with_coverage(asked, corpora, progress)
+    return asked, num_read
 
 
-def entities_task(chosen: Chosen, ks: Sequence[int] = KS, rarity: bool = False) -> Task[EntityQuestion]:
-    """The questions; with `rarity`, they are also grouped by their entity's IDF."""
-    rare = chosen.rarity() if rarity else {}
-    answerable = None if chosen.coverage is None else set(chosen.coverage.answerable)
+def entities_task(given: Given, settings: EntitySettings) -> Task[EntityQuestion]:
+    """The questions by relation, by what is covered, and, if that is wanted, by the rarity of their entities."""
+    questions, num_read = choose_questions(given, settings)
+    names = [question.name for question in questions]
+    passages = (passage for corpus in given.corpora for passage in corpus.passages())
+    rarity = rarity_groups(names, term_idfs(passages, names)) if settings.idf else {}
+    relations = defaultdict[str, list[EntityQuestion]](list)
     examples = []
-    for number, asked in enumerate(chosen.questions):
-        groups = {"relation": asked.relation, **corpus_group(number, answerable)}
-        if number in chosen.covered:
+    for number, asked in enumerate(questions):
+        relations[asked.relation].append(asked)
+        groups = {"relation": asked.relation, **corpus_group(asked.answerable)}
+        if asked.covered:
             groups |= {COVERED: COVERED, "covered relation": asked.relation}
-        if number in rare:
-            groups["rarity"] = rare[number]
+        if number in rarity:
+            groups["rarity"] = rarity[number]
         examples.append(Example(asked.question.id, asked.question.text, asked.question.answers, asked, groups))
+    counts = {
+        "num_read": num_read.total(),
+        "num_passages": sum(corpus.num_passages for corpus in given.corpora),
+        **_counts(questions),
+        "seed": given.seed,
+        "relations": {
+            name: {"num_read": num_read[name], "num_questions": len(own), **_counts(own)}
+            for name, own in relations.items()
+        },
+    }
+    num_covered = sum(COVERED in example.groups for example in examples)
     return Task(
         name="entities",
         examples=examples,
-        judge=partial(_judge, tuple(ks)),
-        settings=chosen.settings(),
-        macro=("relation", "covered relation") if 0 < len(chosen.covered) < len(examples) else ("relation",),
+        judge=partial(_judge, settings.ks),
+        settings=counts,
+        macro=("relation", "covered relation") if 0 < num_covered < len(examples) else ("relation",),
     )
 
 
@@ -323,8 +273,7 @@ def _judge(ks: Sequence[int], example: Example[EntityQuestion], answer: Answer) 
 
 
 def _make(given: Given, settings: EntitySettings) -> Prepared:
-    chosen = choose_questions(given.files, given.searched(), settings, given.limit, given.seed, given.progress)
-    search = searching(given)
+    task, search = entities_task(given, settings), searching(given)
     if settings.picture is not None:
         check_installed()
 
@@ -332,12 +281,13 @@ def _make(given: Given, settings: EntitySettings) -> Prepared:
         if settings.picture is None:
             return ""
         model = load_entities(given.systems[0].partition(",")[0], given.corpora, given.setup)
-        covered = [chosen.questions[at] for at in sorted(chosen.covered)]
-        picture_of(settings.picture, [question for question in covered if question.entity], model)
+        questions = [example.source for example in task.examples]
+        covered = [each for each in questions if each.covered and each.entity]
+        picture_of(settings.picture, covered, model)
         return f"\nThe picture is {settings.picture}\n"
 
     return Prepared(
-        task=entities_task(chosen, settings.ks, settings.idf),
+        task=task,
         asks=lambda name, options: searches_of(search(name, options), settings.ks),
         baselines={"bm25": lambda options: searches_of(by_text(BM25(given.corpora, options)), settings.ks)},
         tables=lambda report: report.tables(SHOWN),
@@ -348,7 +298,6 @@ def _make(given: Given, settings: EntitySettings) -> Prepared:
 SPECS = [
     TaskSpec(
         name="entities",
-        help="The questions of FILES (EntityQuestions, one per relation): is a passage with an answer found?",
         settings=EntitySettings,
         make=_make,
         form=ENTITIES,

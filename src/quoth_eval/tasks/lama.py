@@ -6,10 +6,8 @@ The model searches either a given corpus or the facts' own evidence, in which ev
 which. Distractor documents show how much the evidence helps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -40,7 +38,6 @@ FACTS = {"google-re": "lama/Google_RE", "trex": "lama/TREx"}
 _LAMA = "it is in the data.zip of https://github.com/facebookresearch/LAMA (JSONL of facts), to be unpacked as lama"
 MOST_TOKENS = 4
 """Answers of this many tokens or more are one group, as in the released code."""
-FACTS_AT_A_TIME = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,11 +137,6 @@ def _evidence(facts: Sequence[Fact]) -> Iterator[Document]:
     return (Document(f"evidence-{i}", title, text) for i, (text, title) in enumerate(titles.items()))
 
 
-def _renamed(paths: Sequence[str]) -> Iterator[Document]:
-    documents = read_documents(*paths) if paths else ()
-    return (Document(f"distractor-{i}", document.title, document.text) for i, document in enumerate(documents))
-
-
 def _make(given: Given, settings: LamaSettings) -> Prepared:
     facts = read_facts(given.files)
     if settings.only is not None:
@@ -167,15 +159,16 @@ def facts_over(given: Given, settings: LamaSettings, facts: Sequence[Fact], temp
     drawn = draw_of_each(facts, given.limit, given.seed, lambda fact: fact.relation)
     for fact in drawn:
         asked_as(fact, templates)  # A missing template is told before a model is loaded.
-    searched: Sequence[Corpus] = given.corpora
-    if not searched:
+    if not given.corpora:
+        read = read_documents(*settings.distractors) if settings.distractors else ()
+        distractors = (Document(f"distractor-{i}", each.title, each.text) for i, each in enumerate(read))
         made = Corpus.create(given.scratch / "evidence.quoth", MEASURED)
-        made.add(chain(_evidence(drawn), _renamed(settings.distractors)))
-        searched = [made]
-    counter = given.open(settings.tokens or given.systems[0].partition(",")[0], searched, given.options)
+        made.add(chain(_evidence(drawn), distractors))
+        given = replace(given, corpora=(made,))
+    counter = given.open(settings.tokens or given.systems[0].partition(",")[0], given.corpora, given.options)
     num_tokens = {fact: counter.num_tokens(fact.answer) for fact in drawn}
     asked = draw_of_each(drawn, settings.per_group, given.seed, lambda fact: min(num_tokens[fact], MOST_TOKENS))
-    return _over(given, "lama", asked, templates, searched, num_tokens)
+    return _over("lama", given, asked, templates, num_tokens)
 
 
 def _of_data(name: str, given: Given, settings: object) -> Prepared:
@@ -184,51 +177,31 @@ def _of_data(name: str, given: Given, settings: object) -> Prepared:
     facts = read_facts(find_files(data, FACTS[name], _LAMA))
     relations = find_file(data, "lama/relations.jsonl", _LAMA) if name == "trex" else None
     drawn = draw_as_released(facts, given.limit, given.seed)
-    return _over(given, name, drawn, read_templates(relations), given.searched())
+    given.searched()
+    return _over(name, given, drawn, read_templates(relations), {})
 
 
 def _over(
-    given: Given,
-    name: str,
-    facts: Sequence[Fact],
-    templates: Mapping[str, str],
-    searched: Sequence[Corpus],
-    num_tokens: Mapping[Fact, int] | None = None,
+    name: str, given: Given, facts: Sequence[Fact], templates: Mapping[str, str], num_tokens: Mapping[Fact, int]
 ) -> Prepared:
     """Facts as blanks, by relation and, if they are given, by their answers' numbers of tokens."""
     examples = []
     for fact in facts:
-        tokens = {} if num_tokens is None else {"tokens": length_groups(num_tokens[fact], "tokens")["tokens"]}
+        tokens = {"tokens": length_groups(num_tokens[fact], "tokens")["tokens"]} if num_tokens else {}
         groups = {**tokens, "relation": fact.relation}
         examples.append(Example(fact.id, asked_as(fact, templates), (fact.answer,), fact, groups))
     task = Task(
         name=name,
         examples=examples,
         judge=judge,
-        settings=given.settings(searched),
-        macro=("relation",) if num_tokens is None else ("tokens", "relation"),
-        at_a_time=FACTS_AT_A_TIME,
+        settings=given.settings(),
+        macro=("tokens", "relation") if num_tokens else ("relation",),
+        at_a_time=32,
     )
-    return Prepared(task=task, asks=filling(given, searched))
+    return Prepared(task=task, asks=filling(given))
 
 
 SPECS = [
-    *(
-        TaskSpec(
-            name=name,
-            help=f"LAMA's facts of {label} over the corpus, by relation.",
-            make=partial(_of_data, name),
-            limit=3000,
-        )
-        for name, label in (("google-re", "Google-RE"), ("trex", "T-REx"))
-    ),
-    TaskSpec(
-        name="lama",
-        help="The facts of FILES (T-REx, Google-RE) over the corpus or their own evidence, by number of tokens.",
-        settings=LamaSettings,
-        make=_make,
-        each=True,
-        files="lama/*/*.jsonl*",
-        takes_files=True,
-    ),
+    *(TaskSpec(name=name, make=partial(_of_data, name), limit=3000) for name in FACTS),
+    TaskSpec(name="lama", settings=LamaSettings, make=_make, each=True, files="lama/*/*.jsonl*", takes_files=True),
 ]

@@ -4,16 +4,15 @@ Knows: which passages mention a link's target or are about it, how a mention bec
 know: how a system searches.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from annotated_types import MinLen
 
+from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import first
 from quoth.errors import InputError
 from quoth.fields import Count
@@ -25,9 +24,6 @@ from quoth_eval.spec import ENTITIES, Given, Options, Prepared, Settings, TaskSp
 from quoth_eval.systems import BM25
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw, recalls
 from quoth_eval.tasks.openqa import DEPTHS, KS
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +164,6 @@ def _sentence(text: str, mention: Mention) -> tuple[int, str]:
 SPECS = [
     TaskSpec(
         name="links",
-        help="Linked names of the corpus's documents in their sentences: passages of others about the same target.",
         settings=LinksSettings,
         make=_make,
         form=ENTITIES,

@@ -6,8 +6,6 @@ F1 over all names is the mean of the sentences' F1, each weighted by its number 
 Σ 2r / Σ (g + f) = Σ (g + f) · 2r / (g + f) / Σ (g + f). Precision is weighted by f, recall by g.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -89,12 +87,6 @@ def _make(given: Given, settings: object) -> Prepared:
 
 SPECS = [
     TaskSpec(
-        name="ner",
-        help="The names in FILES (CoNLL; FILE:train, FILE:dev, FILE:test), with and without their class.",
-        make=_make,
-        form="names",
-        systems=("quoth-tagger",),
-        files="ner/*.conll*:test",
-        takes_files=True,
+        name="ner", make=_make, form="names", systems=("quoth-tagger",), files="ner/*.conll*:test", takes_files=True
     )
 ]

@@ -1,15 +1,20 @@
 """Open question answering: does a system find a passage with the answer, and does it give the answer?
 
-Knows: how questions become a task over a corpus, and the scores reported. Does not know: how a system searches or
-answers, or when an answer is right (`answers`).
+Knows: where each set can be had, KAMEL's files (Kalo and Fichtel 2022), the corpus of SQuAD's paragraphs, how
+questions become a task over a corpus, and the scores reported. Does not know: how a system searches or answers, or when
+an answer is right (`judging`).
 """
 
-from __future__ import annotations
-
+import csv
+import heapq
+import shutil
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
+from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,25 +23,39 @@ from annotated_types import MinLen
 from quoth.cli.output import LeftOut, counting, markdown
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents, read_text
 from quoth.datasets.judging import answer_rank, answerable, exact_match, first, holders
 from quoth.datasets.questions import QAExample, read_questions, read_squad
 from quoth.errors import InputError
 from quoth.fields import Count, Number
-from quoth.records import Passage
+from quoth.records import Document, Passage
+from quoth.text.passages import MEASURED, WHOLE, get_splitter
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
 from quoth_eval.spec import OPEN, Given, Options, Prepared, Settings, TaskSpec
-from quoth_eval.statistics import PRECISIONS, abstention
+from quoth_eval.statistics import abstention
 from quoth_eval.systems import BM25, Answerer, asks, completes, family_of, without_share
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw, draw_as_released, first_right, percent, recalls
-from quoth_eval.tasks.openqa_files import QUESTIONS, read_set, source_of, squad_corpus
+from quoth_eval.tasks.closed_files import find_file, parsed
 
+_DPR = "https://github.com/facebookresearch/DPR (question, tab, list of answers)"
+QUESTIONS = {
+    "nq-dev": ("open_qa/nq.dev.tsv", f"NQ-open's development side, data.retriever.qas.nq-dev of {_DPR}"),
+    "nq": ("open_qa/nq.test.tsv", f"NQ-open's test side, data.retriever.qas.nq-test of {_DPR}"),
+    "triviaqa": ("open_qa/trivia.test.tsv", f"TriviaQA's test side, data.retriever.qas.trivia-test of {_DPR}"),
+    "webquestions": ("open_qa/wq.test.tsv", "WebQuestions' test side as question, tab, list of answers"),
+    "curatedtrec": ("open_qa/curated.test.tsv", "CuratedTREC's test side as id, kind, question, pattern"),
+    "kamel": ("kamel/dev.jsonl", "KAMEL's facts of 234 relations, as questions"),
+}
+"""Each set's file, and what it is, by the set's name."""
+KAMEL = (
+    "KAMEL is at https://github.com/JanKalo/KAMEL; copy question-templates.csv and join the relations' dev.jsonl to "
+    "one file"
+)
 KS = (1, 5, 20)
 DEPTHS = "Recall among the best passages, this many of them."
 READ = 5
 """How many passages ORQA's and REALM's readers read."""
-QUESTIONS_TOGETHER = 16
-"""Language models answer these together."""
 QUESTIONS_AT_A_TIME = 64
 """The evidence of this many questions is found in one pass over the corpus, and kept in memory."""
 SCANNING = "scanning the corpus"
@@ -75,9 +94,9 @@ class SquadSettings(OpenSettings):
     keep: Annotated[str | None, "Keep the corpus in this new folder, for the task openqa."] = None
 
 
-def corpus_group(number: int, covered: set[int] | None) -> dict[str, str]:
-    """Whether some passage of the corpus contains an answer, if that was measured."""
-    return {} if covered is None else {"corpus": "answerable" if number in covered else "not answerable"}
+def corpus_group(is_answerable: bool | None) -> dict[str, str]:
+    """Whether some passage of the corpus contains an answer; none if that was not measured."""
+    return {} if is_answerable is None else {"corpus": "answerable" if is_answerable else "not answerable"}
 
 
 def _judge(ks: Sequence[int], oracle: int, gold: bool, example: Example[QAExample], answer: Answer) -> Scores:
@@ -91,21 +110,6 @@ def _judge(ks: Sequence[int], oracle: int, gold: bool, example: Example[QAExampl
         its = first(passage.document_id == question.gold for passage in answer.passages)
         scores |= recalls("paragraph", its, ks)
     return {**scores, **recalls("oracle", place, [oracle]), **answer.scores}
-
-
-def doubted(
-    system: System[QAExample], model: Answerer, evidence: Evidence, options: Mapping[str, Any]
-) -> System[QAExample]:
-    """The system; its answers also report how sure it is with the evidence removed from the corpus."""
-
-    def without(example: Example[QAExample]) -> float:
-        guesses = model.ask(example.text, top_k=1, exclude=evidence.rows(example.source), **options)
-        return guesses[0].probability if guesses else 0.0
-
-    return lambda examples: [
-        replace(answer, scores={WITHOUT_EVIDENCE: without(example)})
-        for example, answer in zip(examples, system(examples), strict=True)
-    ]
 
 
 class Evidence:
@@ -142,6 +146,21 @@ class Evidence:
         return self._known[question]
 
 
+def doubted(
+    system: System[QAExample], model: Answerer, evidence: Evidence, options: Mapping[str, Any]
+) -> System[QAExample]:
+    """The system; its answers also report how sure it is with the evidence removed from the corpus."""
+
+    def without(example: Example[QAExample]) -> float:
+        guesses = model.ask(example.text, top_k=1, exclude=evidence.rows(example.source), **options)
+        return guesses[0].probability if guesses else 0.0
+
+    return lambda examples: [
+        replace(answer, scores={WITHOUT_EVIDENCE: without(example)})
+        for example, answer in zip(examples, system(examples), strict=True)
+    ]
+
+
 def read_passages(corpora: Sequence[Corpus], progress: ProgressCallback | None) -> Iterator[Passage]:
     """Every passage, in order; `progress` gets the number read so far."""
     total = sum(corpus.num_passages for corpus in corpora)
@@ -162,36 +181,33 @@ def abstention_table(report: Report, least: Mapping[str, float]) -> str:
         threshold = least.get(result.name, 0.5)
         chances = [row.predictions[0].probability if row.predictions else 0.0 for row in result.rows]
         told = abstention(chances, [*map(bool, right)], threshold)
-        heads = ["AURC", "AUGRC", *(f"coverage at {percent(least)} %" for least in PRECISIONS), "Brier", "ECE"]
-        heads += [f"answered at {threshold:.2f} or more", "of these right"]
-        shares = [told.aurc, told.augrc, *told.coverage, told.brier, told.ece, told.answered, told.precision]
-        parts.append(markdown([result.name, *heads], [[f"{len(right):,} questions", *map(percent, shares)]]))
+        parts.append(markdown([result.name, *told], [[f"{len(right):,} questions", *map(percent, told.values())]]))
         if without := result.values(WITHOUT_EVIDENCE):
             silent = sum(p < threshold for p in without) / len(without)
             parts.append(f"With the evidence removed, {percent(silent)} % of the questions get no answer.\n")
     return "\n".join(parts)
 
 
-def questions_over(
-    name: str, given: Given, settings: OpenSettings, questions: Sequence[QAExample], corpora: Sequence[Corpus]
-) -> Prepared:
-    """The task of questions over corpora. Raises InputError, EmptyCorpusError."""
+def questions_over(name: str, given: Given, settings: OpenSettings, questions: Sequence[QAExample]) -> Prepared:
+    """The task of questions over the corpora. Raises InputError, EmptyCorpusError."""
+    corpora = given.searched()
     if not questions:
         raise InputError("no questions to ask; name a file that contains some")
     check_not_empty(corpora)
     covered = None
     if settings.coverage:
         covered = answerable(questions, (passage.text for passage in read_passages(corpora, given.progress)))
+    groups = [corpus_group(None if covered is None else number in covered) for number in range(len(questions))]
     counted = {"num_answerable": None if covered is None else len(covered), "read": settings.oracle}
     task = Task(
         name=name,
         examples=[
-            Example(each.id, each.text, each.answers, each, corpus_group(number, covered), pattern=each.pattern)
-            for number, each in enumerate(questions)
+            Example(each.id, each.text, each.answers, each, own, pattern=each.pattern)
+            for each, own in zip(questions, groups, strict=True)
         ],
         judge=partial(_judge, settings.ks, settings.oracle, all(question.gold for question in questions)),
-        settings=given.settings(corpora, **counted),
-        at_a_time=QUESTIONS_TOGETHER,
+        settings=given.settings(**counted),
+        at_a_time=16,
     )
     depth = max(*settings.ks, settings.oracle)
     evidence = Evidence(questions, corpora, given.progress) if settings.abstain else None
@@ -216,26 +232,97 @@ def questions_over(
     )
 
 
+def source_of(name: str) -> str:
+    """Where the file of a set can be had."""
+    return KAMEL if name == "kamel" else f"it is {QUESTIONS[name][1]}"
+
+
+def read_kamel(data: str | Path) -> list[QAExample]:
+    """The questions of DIR/kamel: dev.jsonl (sub_label, obj_label, relation), asked by question-templates.csv.
+
+    Raises InputError on a missing file, a broken line, or a relation without a template.
+    """
+    path, templates = find_file(data, "kamel/question-templates.csv", KAMEL), dict[str, str]()
+    for number, row in enumerate(csv.reader(StringIO(read_text(path), newline="")), start=1):
+        if len(row) != 2 or "[S]" not in row[1]:
+            raise InputError(f"{path}:{number}: not a relation and a question with [S]; fix the line")
+        templates[row[0]] = row[1].strip()
+    path = find_file(data, QUESTIONS["kamel"][0], KAMEL)
+    facts = parsed(path, partial(_fact, templates), "a fact of KAMEL")
+    questions = [QAExample(f"{named}-{line}", text, answers) for line, (named, text, answers) in enumerate(facts, 1)]
+    if not questions:
+        raise InputError(f"{path}: no fact; name a folder with the whole file")
+    return questions
+
+
+def _fact(templates: Mapping[str, str], record: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+    relation, subject, answers = record["relation"], record["sub_label"], tuple(map(str, record["obj_label"]))
+    if relation not in templates:
+        raise ValueError(f"relation {relation!r} has no template in question-templates.csv")
+    return relation, templates[relation].replace("[S]", subject), answers
+
+
+def squad_corpus(given: Given, settings: SquadSettings, paragraphs: Sequence[Document]) -> Corpus:
+    """A new corpus of the paragraphs and the distractors. Raises InputError if its folder is not empty, or if there are
+    too few distractors."""
+    path = given.scratch / "squad.quoth" if settings.keep is None else Path(settings.keep)
+    corpus = Corpus.create(path, splitter=WHOLE)
+    titles = {paragraph.title for paragraph in paragraphs}
+    others = draw_passages(settings.distractors, titles, settings.num_distractors, given.seed)
+    try:
+        with counting("indexing", "paragraphs") as indexed:
+            corpus.add(chain(paragraphs, others), indexed)
+    except BaseException:
+        shutil.rmtree(path)
+        raise
+    return corpus
+
+
+def draw_passages(paths: Sequence[str], titles: set[str], count: int | None, seed: int) -> Iterator[Document]:
+    """Passages of the documents, split as in a corpus, each as a document `distractor:ID:NUMBER`.
+
+    Documents with one of `titles` (ignoring case) are left out. Draws `count` passages (None: all) at random by their
+    ids: the same for the same seed, whatever the order of the files; a smaller count draws a subset of a larger one's.
+    Raises InputError if there are fewer.
+    """
+    passages = _passages(paths, {title.casefold() for title in titles}) if paths else iter(())
+    if count is None:
+        yield from passages
+        return
+    drawn = heapq.nsmallest(count, passages, key=lambda passage: blake2b(f"{seed} {passage.id}".encode()).digest())
+    if len(drawn) < count:
+        raise InputError(f"{count:,} distractors requested, but there are {len(drawn):,} passages; give more documents")
+    yield from drawn
+
+
+def _passages(paths: Sequence[str], left_out: set[str]) -> Iterator[Document]:
+    split = get_splitter(MEASURED)
+    for document in read_documents(*paths):
+        if document.title.casefold() not in left_out:
+            for number, (start, end) in enumerate(split(document.text)):
+                yield Document(f"distractor:{document.id}:{number}", document.title, document.text[start:end])
+
+
 def _of_data(name: str, given: Given, settings: OpenSettings) -> Prepared:
-    read = read_set(given.folder(name, QUESTIONS[name][0], source_of(name)), name)
-    return questions_over(name, given, settings, draw_as_released(read, given.limit, given.seed), given.searched())
+    file, source = QUESTIONS[name][0], source_of(name)
+    data = given.folder(name, file, source)
+    read = read_kamel(data) if name == "kamel" else read_questions(find_file(data, file, source))
+    return questions_over(name, given, settings, draw_as_released(read, given.limit, given.seed))
 
 
 def _of_files(given: Given, settings: FileSettings) -> Prepared:
     left_out = LeftOut()
     read = read_questions(*given.files, patterns=settings.patterns, skip_bad=settings.skip_bad, on_bad=left_out)
     left_out.report()
-    return questions_over("openqa", given, settings, draw(read, given.limit, given.seed), given.searched())
+    return questions_over("openqa", given, settings, draw(read, given.limit, given.seed))
 
 
 def _of_squad(given: Given, settings: SquadSettings) -> Prepared:
     if len(given.files) != 1:
         raise InputError(f"squad is read from one file of SQuAD 1.1 (JSON), not {len(given.files)}")
-    read, distractors, number = read_squad(given.files[0]), settings.distractors, settings.num_distractors
-    path = given.scratch / "squad.quoth" if settings.keep is None else Path(settings.keep)
-    with counting("indexing", "paragraphs") as indexed:
-        corpus = squad_corpus(path, read.paragraphs, distractors, number, given.seed, indexed)
-    return questions_over("squad", given, settings, draw(read.questions, given.limit, given.seed), [corpus])
+    read = read_squad(given.files[0])
+    own = replace(given, corpora=(squad_corpus(given, settings, read.paragraphs),))
+    return questions_over("squad", own, settings, draw(read.questions, given.limit, given.seed))
 
 
 _COMMON: dict[str, Any] = {
@@ -246,24 +333,9 @@ _COMMON: dict[str, Any] = {
 }
 SPECS = [
     *(
-        TaskSpec(name=name, help=f"{what}.", settings=OpenSettings, make=partial(_of_data, name), limit=3000, **_COMMON)
-        for name, (_, what) in QUESTIONS.items()
+        TaskSpec(name=name, settings=OpenSettings, make=partial(_of_data, name), limit=3000, **_COMMON)
+        for name in QUESTIONS
     ),
-    TaskSpec(
-        name="openqa",
-        help="The questions of FILES (NQ-open, TriviaQA, WebQuestions, CuratedTREC, EntityQuestions, SQuAD).",
-        settings=FileSettings,
-        make=_of_files,
-        takes_files=True,
-        **_COMMON,
-    ),
-    TaskSpec(
-        name="squad",
-        help="The questions of a file of SQuAD 1.1 without their paragraphs, which are the corpus.",
-        settings=SquadSettings,
-        make=_of_squad,
-        files="squad/*.json*",
-        takes_files=True,
-        **_COMMON,
-    ),
+    TaskSpec(name="openqa", settings=FileSettings, make=_of_files, takes_files=True, **_COMMON),
+    TaskSpec(name="squad", settings=SquadSettings, make=_of_squad, files="squad/*.json*", takes_files=True, **_COMMON),
 ]

@@ -3,8 +3,6 @@
 Knows: examples, exact match and F1 as SQuAD scores them. Does not know: retrieval.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +19,6 @@ from quoth.records import Passage
 from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, draw, first_right
 
-_AT_A_TIME = 32
 REFUSED = "refused"
 
 
@@ -75,7 +72,7 @@ def _make(given: Given, settings: ReadingSettings) -> Prepared:
         gold = tuple(each.passage.text[start:end] for start, end in each.answers)
         asked.append(Example(each.id, each.question, gold, each))
     return Prepared(
-        task=Task(name="reading", examples=asked, judge=_judge, at_a_time=_AT_A_TIME),
+        task=Task(name="reading", examples=asked, judge=_judge, at_a_time=32),
         asks=lambda name, options: reads(open_reader(name, device=setup.device, dtype=setup.dtype, base=base)),
     )
 
@@ -83,7 +80,6 @@ def _make(given: Given, settings: ReadingSettings) -> Prepared:
 SPECS = [
     TaskSpec(
         name="reading",
-        help="The questions of FILES (SQuAD, or JSONL as for quoth train reader), with their passages.",
         settings=ReadingSettings,
         make=_make,
         form="reading",

@@ -6,8 +6,6 @@ NPM shows such similarities in figures 5 and 9; here they become numbers.
 Shape suffixes that differ from the project's: P pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,13 +115,4 @@ def _make(given: Given, settings: object) -> Prepared:
     return Prepared(task=task, asks=lambda name, options: above_threshold(load(name, [], given.setup).encoder, fitted))
 
 
-SPECS = [
-    TaskSpec(
-        name="senses",
-        help="Does a word mean the same in two sentences of FILES (MCL-WiC)? A threshold on the cosine decides.",
-        make=_make,
-        form="senses",
-        files="mcl_wic/*.jsonl*",
-        takes_files=True,
-    )
-]
+SPECS = [TaskSpec(name="senses", make=_make, form="senses", files="mcl_wic/*.jsonl*", takes_files=True)]

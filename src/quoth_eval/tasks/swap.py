@@ -5,8 +5,6 @@ not know: how a model answers. Sentences that differ and sentences that do not a
 facts, made from any two dated corpora (NPM, Min et al. 2022, Table 2).
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -227,8 +225,7 @@ def _make(given: Given, settings: SwapSettings) -> Prepared:
     changes = draw(list(find_changes(old, new, settings.max_words)), given.limit, given.seed)
     if settings.unchanged:
         changes += draw(list(find_unchanged(old, new, settings.max_words)), settings.unchanged, given.seed)
-
-    over_old, over_new = filling(given, [old]), filling(given, [new])
+    over_old, over_new = filling(replace(given, corpora=(old,))), filling(given)
 
     def shown(report: Report) -> str:
         return "".join(followed(report, changes, settings.show, result.name) for result in report.systems)
@@ -242,11 +239,4 @@ def _make(given: Given, settings: SwapSettings) -> Prepared:
     )
 
 
-SPECS = [
-    TaskSpec(
-        name="swap",
-        help="Facts in which an earlier edition of the corpus differs: do the answers follow, without any training?",
-        settings=SwapSettings,
-        make=_make,
-    )
-]
+SPECS = [TaskSpec(name="swap", settings=SwapSettings, make=_make)]

@@ -6,8 +6,6 @@ NPM's test set is not published in parts; this is its heuristic (Min et al. 2022
 such spellings.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,14 +32,12 @@ _QUALIFIER = re.compile(r" *\([^()]*\)$|,.*$")
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A name, its spelling in a language, and the place of the spelling: `document.text[start:end]`."""
+    """The name of a document, and its spelling in a language."""
 
     document_id: str
     name: str
     language: str
     spelling: str
-    start: int
-    end: int
 
 
 def find_translations(documents: Iterable[Document]) -> Iterator[Translation]:
@@ -55,13 +51,12 @@ def find_translations(documents: Iterable[Document]) -> Iterator[Translation]:
         seen = set[str]()
         for match in _SPELLING.finditer(document.text[:FIRST]):
             language, spelling = match[1], match[2].strip(_AROUND)
-            start = match.start(2) + match[2].find(spelling)
             stated = name and name.casefold() in document.text[: match.start()].casefold()
             letters = [char for char in spelling if char.isalpha()]
             foreign = letters and not any(char.isascii() for char in letters)
             if stated and foreign and language not in seen:
                 seen.add(language)
-                yield Translation(document.id, name, language, spelling, start, start + len(spelling))
+                yield Translation(document.id, name, language, spelling)
 
 
 def _make(given: Given, settings: object) -> Prepared:
@@ -101,13 +96,4 @@ def _make(given: Given, settings: object) -> Prepared:
     return Prepared(task=task, asks=asked)
 
 
-SPECS = [
-    TaskSpec(
-        name="translation",
-        help="Names in other scripts, as the corpus spells them; a system with oracle=true is shown the right passage.",
-        make=_make,
-        options=("oracle",),
-        limit=3000,
-        each=True,
-    )
-]
+SPECS = [TaskSpec(name="translation", make=_make, options=("oracle",), limit=3000, each=True)]
