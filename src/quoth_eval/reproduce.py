@@ -260,7 +260,7 @@ def fingerprint(model: str) -> str:
         folder = shipped_folder(model) if is_shipped(model) else Path(own)
         told = folder / "quoth.json"
         settings = json.loads(told.read_text(encoding="utf-8")) if told.exists() else {}
-        weights = sorted(folder.glob("*.safetensors")) or [told]
+        weights = sorted([*folder.glob("*.safetensors"), *folder.glob("queries/*.safetensors")]) or [told]
         content = b"".join(file.read_bytes() for file in weights if file.exists())
         if not content:
             return "not recorded"

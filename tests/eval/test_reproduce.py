@@ -229,6 +229,9 @@ def test_weights_are_told_by_their_digest(tmp_path: Path) -> None:
     own, _, reader = fingerprint(str(tmp_path)).partition(", with ")
     assert own == sha256(b"weights").hexdigest()[:8]
     assert reader == f"quoth-reader-small {fingerprint('quoth-reader-small')}"
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "adapter_model.safetensors").write_bytes(b"queries")
+    assert fingerprint(str(tmp_path)).startswith(sha256(b"weightsqueries").hexdigest()[:8])
     assert fingerprint("somebody/model") == "not recorded"
 
 

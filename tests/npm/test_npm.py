@@ -74,13 +74,16 @@ class Brute:
 
         self.hf = AutoTokenizer.from_pretrained(folder)
         self.model = AutoModel.from_pretrained(folder, add_pooling_layer=False).double().eval()
+        self.q, self.r = self.blank(text, num_masks)
+
+    def blank(self, text: str, num_masks: int = 2) -> tuple[Any, Any]:
         before, after = text.split("[MASK]")
         masks = [self.hf.mask_token_id] * num_masks
         head, tail = (self.hf(part, add_special_tokens=False)["input_ids"] for part in (before.rstrip(), after))
         ids = [self.hf.cls_token_id, *head, *masks, *tail, self.hf.sep_token_id]
         states = self.states(ids)
         at = ids.index(self.hf.mask_token_id)
-        self.q, self.r = states[at], states[at + num_masks - 1]
+        return states[at], states[at + num_masks - 1]
 
     def states(self, ids: list[int]) -> Any:
         import torch

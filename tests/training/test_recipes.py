@@ -367,7 +367,7 @@ def test_what_a_recipe_cannot_do_is_said(
     docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("adapt", "tagger", "realm-qa"):
-        with pytest.raises(InputError, match=f"corpus= is for realm-pretrain, not for {name}"):
+        with pytest.raises(InputError, match=f"corpus= is for realm-pretrain and npm-queries, not for {name}"):
             run_recipe(name, [docs], tmp_path / "m", corpus=tmp_path)
         with pytest.raises(InputError, match=f"on_bad= is for the recipe reader, not for {name}"):
             run_recipe(name, [docs], tmp_path / "m", on_bad=print)

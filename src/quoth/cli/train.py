@@ -33,7 +33,8 @@ TrainingData = Annotated[
     typer.Argument(
         metavar="DOCS",
         help="Files or folders of documents. For reader: files of questions with their passages (FILE:SHARE takes a "
-        "share of a file per epoch). For tagger: CoNLL files. For realm-qa: files of questions.",
+        "share of a file per epoch). For tagger: CoNLL files. For realm-qa: files of questions. For npm-queries: files "
+        "of texts with [MASK] and their answers.",
     ),
 ]
 Settings = Annotated[
@@ -49,7 +50,8 @@ PassageCorpus = Annotated[
     typer.Option(
         "--corpus",
         metavar="DIR",
-        help="For realm-pretrain: retrieve passages from this corpus (made by quoth index) instead of DOCS.",
+        help="For realm-pretrain: retrieve passages from this corpus (made by quoth index) instead of DOCS. For "
+        "npm-queries: the corpus whose vectors are asked.",
     ),
 ]
 
@@ -76,6 +78,7 @@ def train(
       quoth fill notes.quoth --model mine "The meeting is on [MASK]."
       quoth train reader my_questions.jsonl -o my-reader
       quoth train tagger wikigold.conll.txt:train wnut17train.conll -o my-tagger
+      quoth train npm-queries blanks.jsonl --corpus wiki.quoth -o asks-better
       quoth train realm-pretrain news.jsonl --corpus wiki.quoth -o pretrained
       quoth train realm-qa nq.tsv -o mine --model pretrained \\
         --set corpus=wiki.quoth
@@ -149,7 +152,9 @@ def _check(recipe: str, docs: list[str], model: str | None, corpus: bool, skip_b
     if recipe not in RECIPES:
         raise InputError(f"unknown recipe {recipe!r}; it must be one of {NAMES}{nearest(recipe, RECIPES)}")
     if corpus and not RECIPES[recipe].retrieves:
-        raise InputError("--corpus is for the recipe realm-pretrain; leave it out (realm-qa takes --set corpus=DIR)")
+        raise InputError(
+            "--corpus is for the recipes realm-pretrain and npm-queries; leave it out (realm-qa takes --set corpus=DIR)"
+        )
     if skip_bad and not RECIPES[recipe].skips_bad:
         raise InputError("--skip-bad is for the recipe reader; leave it out")
     for name in docs:

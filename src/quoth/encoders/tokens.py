@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -18,23 +19,31 @@ from quoth.encoders.config import TokenConfig
 from quoth.encoders.keys import EncodedPassage, TextSpan, Vectors
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
-from quoth.hub import ModelSource
+from quoth.hub import EncoderSource, ModelSource
 from quoth.records import Passage
 from quoth.text.boundaries import BOUNDARIES_VERSION, SPELLING_VERSION
 from quoth.text.tokenizer import MASK, TextTokenizer
 
+QUERIES = "queries"
+"""The folder of the adapter that encodes queries, in a model whose queries were tuned (`npm.queries`)."""
 QUERY_REACH = 300
 """Characters of context on either side of a blank that serves as a sample query."""
 
 
 class TokenEncoder:
-    """An encoder with the conventions of a nonparametric masked LM."""
+    """An encoder with the conventions of a nonparametric masked LM.
+
+    `queries` encodes blanks, if not the same weights do that make keys; the fingerprint, which is of the keys, does not
+    depend on it.
+    """
 
     keys = "tokens"
 
-    def __init__(self, transformer: Transformer, config: TokenConfig, name: str) -> None:
+    def __init__(
+        self, transformer: Transformer, config: TokenConfig, name: str, queries: Transformer | None = None
+    ) -> None:
         self.name = name
-        self._transformer = transformer
+        self._transformer, self._queries = transformer, queries or transformer
         self.config = config
         self.dimensions = transformer.dimensions
         self.scale = config.similarity_scale or self.dimensions**-0.5
@@ -55,7 +64,9 @@ class TokenEncoder:
         cls, source: ModelSource[TokenConfig], *, device: str | None = None, dtype: str | None = None
     ) -> TokenEncoder:
         """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
-        return cls(Transformer.load(source.encoder, device=device, dtype=dtype), source.config, source.name)
+        load = partial(Transformer.load, device=device, dtype=dtype)
+        tuned = queries_of(source)
+        return cls(load(source.encoder), source.config, source.name, None if tuned is None else load(tuned))
 
     def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
         """The keys of each passage: `passages` of their texts, and of their titles if the model reads these."""
@@ -81,13 +92,17 @@ class TokenEncoder:
 
         Raises InputError unless each text has exactly one blank and fits the encoder.
         """
-        queries = [self._query_tokenizer.query(text) for text in texts]
-        states = self._transformer.encode([ids for ids, _ in queries])
+        queries = [self.query_tokens(text) for text in texts]
+        states = self._queries.encode([ids for ids, _ in queries])
         vectors = []
         for (_, positions), states_TD in zip(queries, states, strict=True):
             q_start_D, q_end_D = self._normalized(states_TD[positions[[0, -1]]])
             vectors.append((q_start_D, q_end_D))
         return vectors
+
+    def query_tokens(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The input ids of a text with one blank, and the positions of its masks. Raises InputError as `blanks`."""
+        return self._query_tokenizer.query(text)
 
     def takes(self, text: str) -> bool:
         """Whether `blanks` accepts a text: it has exactly one blank and fits the encoder."""
@@ -124,3 +139,10 @@ def unit(vectors_TD: Vectors) -> Vectors:
     lengths_T1 = np.linalg.norm(vectors_TD, axis=1, keepdims=True)
     unit_TD: Vectors = vectors_TD / np.maximum(lengths_T1, np.float32(1e-12))
     return unit_TD
+
+
+def queries_of(source: ModelSource[TokenConfig]) -> EncoderSource | None:
+    """The encoder of queries of a model whose queries were tuned; None of another."""
+    if source.folder is None or not (source.folder / QUERIES).is_dir():
+        return None
+    return EncoderSource(source.base, source.folder / QUERIES, source.config.revision)

@@ -13,7 +13,7 @@ from quoth.answers.options import FillOptions, NPMDefaults, Temperature
 from quoth.encoders.config import TokenConfig
 from quoth.errors import InputError
 from quoth.fields import Count, Has, NotNegative, Number, Such, check_fields, described
-from quoth.training.settings import MeasuredConfig, Recipe
+from quoth.training.settings import LoopConfig, MeasuredConfig, Recipe
 
 
 @described
@@ -158,6 +158,27 @@ class TrainConfig(MeasuredConfig):
         return min(self.masking_group, self.batch_size // self.groups)
 
 
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConfig(LoopConfig):
+    """How to tune the queries of an NPM."""
+
+    steps: Count = 120
+    batch_size: Count = 32
+    learning_rate: NotNegative = 3e-4
+    warmup_steps: Number = 12
+    k: Annotated[Count, "Number of nearest tokens that propose phrases, per end of a phrase."] = 512
+    phrases: Annotated[
+        Count, "Number of places that an example is compared with, at most: of its answers, and of what is found."
+    ] = 100
+
+    def check(self) -> None:
+        if not self.lora_rank:
+            raise InputError(
+                "lora_rank is 0; it must be that of the model's own adapter, as queries are an adapter too"
+            )
+
+
 _MINI = TrainConfig(
     steps=3000,
     warmup_steps=50,
@@ -198,4 +219,5 @@ RECIPES = {
     "npm-single-mini-gpu": _recipe(replace(_MINI_GPU, masking="tokens")),
     "npm-large": replace(_recipe(_NPM_PAPER), model="FacebookAI/roberta-large"),
     "adapt": replace(_recipe(_ADAPT), model="quoth-mini"),
+    "npm-queries": Recipe("quoth.npm.queries:prepare", "quoth-mini", QueryConfig(), retrieves=True, distributed=False),
 }

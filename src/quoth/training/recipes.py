@@ -48,13 +48,15 @@ def run_recipe(
     Args:
         name: A key of `RECIPES`.
         inputs: What to learn from: files or folders of documents, or one corpus; for `realm-qa` files of questions, for
-            `reader` files of questions with their passages (`FILE:SHARE`: a share per epoch), for `tagger` CoNLL files.
+            `reader` files of questions with their passages (`FILE:SHARE`: a share per epoch), for `tagger` CoNLL files,
+            for `npm-queries` files of texts with `[MASK]` and their answers.
         output: Folder for the model, its checkpoints and its log.
         overrides: Settings of the recipe to change, such as `{"steps": 200}`. More `steps` or `epochs` than before
             extend a run. With `evaluate_on` and `evaluate_every` held-out documents measure the model.
         model: Model to start from: name, folder or hub id. Default: the recipe's.
         corpus: For `realm-pretrain`: retrieve from this corpus instead of the inputs. A text of the inputs that occurs
-            in it too, in a document of the same id, is never retrieved for itself.
+            in it too, in a document of the same id, is never retrieved for itself. For `npm-queries`: the corpus whose
+            vectors are asked.
         base: Folder to read base encoder weights from, instead of the shipped ones.
         seconds: Stop with a checkpoint after this many seconds. Default: no limit.
         resume: Whether to continue a run in `output`; if false, a folder with a run is refused.
@@ -100,7 +102,9 @@ def _chosen(name: str, overrides: Mapping[str, object], corpus: bool, on_bad: bo
             f"`steps` cannot be set for the recipe {name} (it follows from the data); set `epochs` instead"
         )
     if corpus and not recipe.retrieves:
-        raise InputError(f"corpus= is for realm-pretrain, not for {name}; realm-qa has the setting corpus=DIR")
+        raise InputError(
+            f"corpus= is for realm-pretrain and npm-queries, not for {name}; realm-qa has the setting corpus=DIR"
+        )
     if on_bad and not recipe.skips_bad:
         raise InputError(f"on_bad= is for the recipe reader, not for {name}; leave it out")
     return recipe, with_overrides(recipe.config, overrides)
