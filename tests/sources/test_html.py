@@ -13,7 +13,7 @@ PAGE = """<!doctype html><html><head><title> Kenya,
 <style>p {}</style></head><body><nav><a href="/">Home</a></nav><header><p>The Daily</p></header>
 <main><header><h1>Kenya</h1></header><p>Kenya is a <b>coun</b>try
  in <a href="x">East Africa</a>.<br>It has lakes&nbsp;&amp; <!-- no -->hills.</p><script>x()</script><p hidden>no</p>
-<ul><li>One <i>thing</i></li><li><p>Two</p><ul><li>deep</li></ul></li></ul>
+<?php no ?><ul><li>One <i>thing</i></li><li><p>Two</p><ul><li>deep</li></ul></li></ul>
 <table><caption>Towns</caption>
 <thead><tr><th>Country<th>Capital</thead><tr><td>Kenya<td><p>Nairobi</p><tr><td rowspan=2>Uganda<td>Kampala
 <tr><td>Entebbe</table>
@@ -66,7 +66,8 @@ def test_a_page_by_hand() -> None:
 
 
 TAGS = st.sampled_from(["p", "div", "b", "ul", "li", "table", "tr", "td", "th", "h1", "br", "pre", "svg", "nav"])
-PARTS = st.one_of(st.text("ab <&\n\u00e9", max_size=6), TAGS.map("<{}>".format), TAGS.map("</{}>".format))
+OTHERS = st.sampled_from(["<?php a ?>", "<!-- b -->", "<![CDATA[c]]>"])
+PARTS = st.one_of(st.text("ab <&\n\u00e9", max_size=6), TAGS.map("<{}>".format), TAGS.map("</{}>".format), OTHERS)
 
 
 @settings(max_examples=200, deadline=None)

@@ -68,7 +68,7 @@ def _path(node: Any) -> str:
 
 def _with_paths(node: Any, path: str) -> Iterator[tuple[Any, str]]:
     """The children of an element with their paths; those of a text is its parent's."""
-    children = [*node.iter(include_text=True)]
+    children = [child for child in node.iter(include_text=True) if child.tag]  # none: a processing instruction
     kinds, seen, elements = Counter(child.tag for child in children), Counter[str](), 0
     for child in children:
         if child.tag.startswith("-"):
