@@ -117,8 +117,8 @@ def serve(
     """Answer over HTTP, with a page to ask on.
 
     One process serves the corpora, all as one or each by its name; documents that are added later are searched at once.
-    After Ctrl-C or SIGTERM it finishes the requests that it has begun. With --ray a cluster answers the same requests,
-    from the corpus as it was at the start. With --files the page shows the page of a PDF that an answer is on, and
+    After Ctrl-C or SIGTERM it finishes the requests that it has begun. With --ray a cluster answers the same requests.
+    With --files the page shows the page of a PDF that an answer is on, and
     gives out the files of the corpus's documents.
 
     \b
@@ -304,7 +304,7 @@ def _on_ray(
     from quoth.service.app import create_app
 
     place = RemoteFolder(directories[0])
-    place.fetch(*TEXT)
+    place.update(*TEXT)
     shards, replicas, cpus = parts
     segments = len(Corpus.open(place.path).segments)
     shards = min(machines(), max(segments, 1)) if shards is None else shards

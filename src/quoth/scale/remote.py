@@ -173,6 +173,12 @@ class RemoteFolder:
                 if not is_number(each[9:]) or each[9:] >= first:
                     self.remove(each)
 
+    def state(self) -> frozenset[str]:
+        """Names that change when somebody adds, deletes or embeds."""
+        if self.is_remote:
+            return frozenset(name for name in self._sizes() if _is_manifest(name) or _is_list(name))
+        return frozenset(each.name for each in self.path.glob("manifest-*.json"))  # keys need not be fetched
+
     def exists(self) -> bool:
         """Whether a corpus is there."""
         if self.is_remote:
