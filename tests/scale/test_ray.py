@@ -347,3 +347,5 @@ def test_more_shards_than_segments_are_refused(embedded: Corpus, model: ModelNam
         application(place, model, 9, lambda front: front)
     with pytest.raises(InputError, match="0 replicas"):
         application(place, model, 2, lambda front: front, replicas=0)
+    with pytest.raises(InputError, match="at most 1 replicas are fewer than 2"):
+        application(place, model, 2, lambda front: front, replicas=2, most=1)

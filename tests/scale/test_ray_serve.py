@@ -196,6 +196,14 @@ def test_another_corpus_is_not_served(tmp_path: Path, monkeypatch: pytest.Monkey
     assert front.view() is before
 
 
+def test_replicas_are_a_number_or_a_range() -> None:
+    from quoth.scale.ray_serve import scaling
+
+    assert scaling(2, None) == {"num_replicas": 2}
+    most = scaling(2, 5)["autoscaling_config"]
+    assert (most["min_replicas"], most["max_replicas"]) == (2, 5)
+
+
 def _told(answers: Any) -> Any:
     return [[(one.text, f"{one.score:.4g}") for one in each] for each in answers]
 

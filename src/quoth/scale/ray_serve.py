@@ -34,6 +34,8 @@ NAME = "quoth"
 RETRY_SECONDS = 120.0
 SECONDS_BETWEEN_TRIES = 0.2
 CALLS_AT_A_TIME = 16
+CALLS_PER_REPLICA = 1
+"""With more calls at work than this, another replica is started, if there may be one. A Front works on few batches."""
 CALLS_WAITING = 256
 """More requests at once are answered with 503: those that wait are in memory."""
 HEALTH = {"health_check_period_s": 5, "health_check_timeout_s": 5}
@@ -44,6 +46,8 @@ LOOK_SECONDS = 10.0
 OPEN_SECONDS = 3600.0
 """How long a shard may take to fetch what is new."""
 DRAIN_SECONDS = 60.0
+SECONDS_TO_REPLY = 1.0
+"""How long the last answers may take on their way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +193,7 @@ class Front:
     ) -> None:
         self._place, self._handles, self._build, self._model = place, shards, build, model
         self._application: Any = None
-        self._looked, self._seen = time.monotonic(), place.state()
+        self._looked, self._seen = time.monotonic(), frozenset[str]()  # shards may have fetched before the last change
         place.update(*TEXT)
         corpus = Corpus.open(place.path)
         self._reader = None
@@ -292,14 +296,17 @@ def application(
     replicas: int = 1,
     cpus: float = 1,
     reader: ModelName | None = None,
+    most: int | None = None,
 ) -> serve.Application:
-    """A corpus as it was fetched last, in `shards` shards of `replicas` replicas with these CPUs each; `build` makes
-    the HTTP application in the process of the Front.
+    """A corpus as it was fetched last, in `shards` shards of `replicas` replicas with these CPUs each, and of up to
+    `most` under load; `build` makes the HTTP application in the process of the Front.
 
     Raises InputError if there are fewer segments than shards.
     """
     if replicas < 1:
         raise InputError(f"{replicas} replicas; there must be 1 or more")
+    if most is not None and most < replicas:
+        raise InputError(f"at most {most} replicas are fewer than {replicas}; allow more, or start with fewer")
     corpus = Corpus.open(place.path)
     model = replace(model, fingerprint=model.load().fingerprint)
     parts = parts_of(corpus, shards)
@@ -308,7 +315,7 @@ def application(
     bound = [
         shard.options(
             name=f"shard-{number}",
-            num_replicas=replicas,
+            **scaling(replicas, most),
             max_ongoing_requests=CALLS_AT_A_TIME,
             ray_actor_options={"num_cpus": cpus},
             **HEALTH,
@@ -323,6 +330,14 @@ def application(
     )
     bound_front: serve.Application = front.bind(place, model, bound, build, reader)
     return bound_front
+
+
+def scaling(replicas: int, most: int | None) -> dict[str, Any]:
+    """Ray Serve's options for so many replicas, or for up to `most` of them, by the calls at work."""
+    if most is None:
+        return {"num_replicas": replicas}
+    target = {"target_ongoing_requests": CALLS_PER_REPLICA}
+    return {"autoscaling_config": {"min_replicas": replicas, "max_replicas": most, **target}}
 
 
 def start(application: serve.Application, host: str, port: int) -> None:
@@ -345,4 +360,5 @@ def stop() -> None:
     if os.environ.get("RAY_ADDRESS"):
         serve.delete(NAME)
     else:
+        time.sleep(SECONDS_TO_REPLY)
         ray.shutdown()  # with its proxy, which would answer 404 as long as it takes to delete the service
