@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import quoth
-from quoth.errors import CorpusNotFoundError
+from quoth.errors import CorpusNotFoundError, InputError
 from quoth.scale.cluster import ModelName
 from quoth.scale.remote import RemoteFolder
 from quoth.storage import remove
@@ -141,7 +141,7 @@ def test_the_times_of_shards_and_what_was_lost_are_counted(parts: Any, clients: 
         return "answer"
 
     response = type("Response", (), {"result": staticmethod(result)})
-    told = partial(parts[0]._told, 1, "nearest", -1.0)
+    told = partial(parts[0]._told, 1, "nearest", None)
     assert _outcome(response, lambda: response, 9.0, told) == "answer"
     assert (count('quoth_shard_lost_total{shard="1"}'), count(named)) == (1, before + 1)
 
@@ -181,6 +181,31 @@ def test_what_is_new_is_served_once_every_shard_has_it(tmp_path: Path, monkeypat
     after = _told(alone.fill([BLANK], passages=None))
     assert after != expected
     assert _told(front.view().fill([BLANK], passages=None)) == after
+    started_again = ray_serve.ShardReplica(
+        front._place, front._model, ray_serve.Part(99, ())
+    )  # what it began with is gone
+    shards[0]._replica = started_again
+    assert _told(front.view().fill([BLANK], passages=None)) == after
+
+
+def test_a_snapshot_is_served_when_it_has_the_vectors_that_the_last_one_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quoth.scale import ray_serve
+
+    monkeypatch.setattr(ray_serve, "LOOK_SECONDS", 0.0)
+    front, _, npm = made(tmp_path)
+    [corpus] = npm.corpora
+    before = front.view()
+    corpus.add([quoth.Document(f"n{i}", "", f"the capital of Spain number {i} is above") for i in range(400)])
+    with pytest.raises(InputError, match="lacks vectors that 6 has, which is served until `quoth embed`"):
+        front.refresh()
+    assert front.view() is before
+    assert before.fill([BLANK], passages=None)
+    quoth.NPM.from_pretrained(npm.name, quoth.Corpus.open(corpus.path)).embed("fp32")
+    assert front.refresh()
+    assert front.view().corpora[0].snapshot == corpus.snapshot
+    assert front.view().fill([BLANK], passages=None)
 
 
 def test_another_corpus_is_not_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -255,3 +255,17 @@ def test_a_corpus_at_a_url_is_listed_once(place: RemoteFolder, far: Path, monkey
     assert len(times) == 1
     with pytest.raises(CorpusNotFoundError, match="no corpus there"):
         RemoteFolder(f"{place.address}.not").update(*TEXT)
+
+
+@pytest.mark.parametrize("remote", [True, False])
+def test_the_state_changes_with_snapshots_and_vectors(remote: bool, place: RemoteFolder, far: Path) -> None:
+    here = place if remote else RemoteFolder(str(far))
+    Corpus.create(far).add(text("alpha"))
+    states = [here.state()]
+    Corpus.open(far).delete(["d1"])
+    states.append(here.state())
+    write(far / "keys/m/000000000000/vectors.npy", "unfinished")
+    assert here.state() == states[-1]
+    write(far / "keys/m/000000000000/checksums.json", "{}")
+    states.append(here.state())
+    assert len(set(states)) == 3

@@ -75,6 +75,9 @@ class ShardReplica:
 
     def open(self, part: Part) -> None:
         """Fetches what is new of a part, so that calls find it. Raises CorpusNotFoundError, CorruptionError."""
+        self._opened(part)
+
+    def _opened(self, part: Part) -> Shard:
         with self._opening:
             self._place.fetch(*TEXT)
             self._place.fetch(*files_of(self._place.path, part.segments))
@@ -82,12 +85,11 @@ class ShardReplica:
                 corpus = Corpus.open(self._place.path, part.snapshot)
                 kept = [*self._shards.items()][-1:]
                 self._shards = dict([*kept, (part, Shard(corpus, self._model.load(), part.segments))])
+            return self._shards[part]
 
     def call(self, part: Part, method: str, *arguments: Any) -> tuple[Any, float]:
         """What a shard's method returns, and the seconds that it took."""
-        if (shard := self._shards.get(part)) is None:
-            self.open(part)
-            shard = self._shards[part]
+        shard = self._shards.get(part) or self._opened(part)
         begin = time.perf_counter()
         return getattr(shard, method)(*arguments), time.perf_counter() - begin
 
@@ -95,8 +97,8 @@ class ShardReplica:
         return True
 
 
-Told = Callable[[int, str, float], None]
-"""Receives the number of a shard, what it was asked, and the seconds that it took; none if the call was lost."""
+Told = Callable[[int, str, float | None], None]
+"""Receives the number of a shard, what it was asked, and the seconds that it took; None if the call was lost."""
 
 
 class RemoteShards:
@@ -115,7 +117,7 @@ class RemoteShards:
         ]
         begun, found = [call() for call in calls], []
         for number, (response, call) in enumerate(zip(begun, calls, strict=True)):
-            answer, seconds = _outcome(response, call, RETRY_SECONDS, partial(self._told, number, method, -1.0))
+            answer, seconds = _outcome(response, call, RETRY_SECONDS, partial(self._told, number, method, None))
             self._told(number, method, seconds)
             found.append(answer)
         return found
@@ -126,6 +128,10 @@ class RemoteShards:
         begun = [call() for call in calls]
         for response, call in zip(begun, calls, strict=True):
             _outcome(response, call, OPEN_SECONDS)
+
+    def have_vectors(self) -> bool:
+        """Whether every shard can search all its tokens."""
+        return all(self.ask("has_vectors", [()] * len(self)))
 
     def silent(self) -> list[int]:
         """The numbers of the shards that do not answer within READY_SECONDS."""
@@ -181,7 +187,8 @@ class FrontView:
 
 class Front:
     """Answers requests by asking every shard; a reader, if one is named, answers questions. Looks for new snapshots and
-    vectors every LOOK_SECONDS, and serves them once every shard has them."""
+    vectors every LOOK_SECONDS, and serves them once every shard has them: no snapshot without vectors after one with
+    them, as that would refuse questions that were answered."""
 
     def __init__(
         self,
@@ -204,11 +211,11 @@ class Front:
     def _over(self, corpus: Corpus) -> FrontView:
         shards = RemoteShards(self._handles, parts_of(corpus, len(self._handles)), self._told)
         npm = ShardedNPM(self._model.load(), corpus, shards)
-        return FrontView([corpus], shards, npm, self._reader.over([corpus]) if self._reader else npm)
+        return FrontView([corpus], shards, npm, npm if self._reader is None else self._reader.over([corpus]))
 
-    def _told(self, shard: int, method: str, seconds: float) -> None:
+    def _told(self, shard: int, method: str, seconds: float | None) -> None:
         if self._application is not None:
-            if seconds < 0:
+            if seconds is None:
                 self._lost.labels(shard).inc()
             else:
                 self._seconds.labels(shard, method).observe(seconds)
@@ -266,7 +273,7 @@ class Front:
 
     def refresh(self) -> bool:
         """Moves to what is there now, if it is new, once every shard is ready for it. Raises CorpusNotFoundError if it
-        is another corpus, InputError if it has fewer segments than shards, CorruptionError."""
+        is another corpus, InputError if it has fewer segments than shards or lacks vectors, CorruptionError."""
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return False
         self._looked = time.monotonic()
@@ -278,7 +285,13 @@ class Front:
             raise CorpusNotFoundError(f"{self._place.address}: another corpus has taken its place; restart the service")
         view = self._over(corpus)
         view.shards.open()
-        self._view, self._seen = view, state
+        self._seen = state
+        if self._view.shards.have_vectors() and not view.shards.have_vectors():
+            raise InputError(
+                f"snapshot {corpus.snapshot} lacks vectors that {before.snapshot} has, which is served until "
+                "`quoth embed` has made them"
+            )
+        self._view = view
         return True
 
     def writable(self, corpus: str | None) -> Corpus:

@@ -177,7 +177,8 @@ class RemoteFolder:
         """Names that change when somebody adds, deletes or embeds."""
         if self.is_remote:
             return frozenset(name for name in self._sizes() if _is_manifest(name) or _is_list(name))
-        return frozenset(each.name for each in self.path.glob("manifest-*.json"))  # keys need not be fetched
+        found = [*self.path.glob("manifest-*.json"), *self.path.glob(f"{BESIDE}/*/*/{CHECKSUMS}")]
+        return frozenset(each.relative_to(self.path).as_posix() for each in found)
 
     def exists(self) -> bool:
         """Whether a corpus is there."""
