@@ -697,10 +697,57 @@ def test_a_corpus_at_a_url_is_read_from_a_copy(
     assert run("verify", url)[0] == 0
     assert run("add", str(far), str(added(tmp_path)))[0] == 0
     assert json.loads(run("info", url, "--json")[1])["documents"] == near["documents"] + 1
-    code, _, err = run("delete", url, "x")
-    assert (code, "is a URL; only `quoth index` and `quoth embed` write there, with --ray" in err) == (2, True)
+    code, _, err = run("compact", url)
+    assert (code, "is a URL, where index, add, replace, delete and embed write" in err) == (2, True)
     code, _, err = run("info", f"file://{tmp_path}/none.quoth")
     assert (code, f"file://{tmp_path}/none.quoth: no corpus there" in err) == (2, True)
+
+
+def test_a_corpus_at_a_url_is_changed_there(
+    corpus: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUOTH_CACHE", str(tmp_path / "cache"))
+    far = shutil.copytree(corpus, tmp_path / "far.quoth")
+    url, before = f"file://{far}", Corpus.open(far).num_documents
+    code, _, err = run("add", url, str(added(tmp_path)))
+    assert (code, "another process is writing; wait for it to end, or delete" in err) == (2, True)
+    (far / "writer.lock").unlink()
+    code, out, _ = run("add", url, str(added(tmp_path)))
+    assert (code, out) == (0, f"{url}: {before + 1} documents, {Corpus.open(far).num_passages} passages, snapshot 2\n")
+    Corpus.open(far).verify()
+    assert Corpus.open(far).document("one more").text == "One more document."
+    assert run("replace", url, str(added(tmp_path)))[0] == 0
+    assert run("delete", url, "one more")[0] == 0
+    monkeypatch.setenv("QUOTH_CACHE", str(tmp_path / "elsewhere"))
+    assert json.loads(run("info", url, "--json")[1])["documents"] == before
+    code, _, err = run("replace", url, str(corpus.parent), "--delete-missing")
+    assert (code, "--delete-missing needs a folder's record" in err) == (2, True)
+    assert not (far / "writer.lock").exists()
+
+
+def test_an_addition_that_is_interrupted_while_it_is_sent_has_not_happened(
+    corpus: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fsspec.implementations.local import LocalFileSystem
+
+    monkeypatch.setenv("QUOTH_CACHE", str(tmp_path / "cache"))
+    far = shutil.copytree(corpus, tmp_path / "far.quoth", ignore=shutil.ignore_patterns("writer.lock"))
+    before, plain, sent = Corpus.open(far).num_documents, LocalFileSystem.put_file, list[str]()
+
+    def put(self: LocalFileSystem, here: str, there: str, **options: object) -> None:
+        sent.append(there)
+        if there.endswith("checksums.json"):
+            raise OSError("the network is gone")
+        plain(self, here, there, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "put_file", put)
+        assert run("add", f"file://{far}", str(added(tmp_path)))[0] == 1
+    assert len(sent) > 1
+    assert json.loads(run("info", f"file://{far}", "--json")[1])["documents"] == before
+    assert run("add", f"file://{far}", str(added(tmp_path)))[0] == 0
+    Corpus.open(far).verify()
+    assert Corpus.open(far).num_documents == before + 1
 
 
 def added(folder: Path) -> Path:

@@ -63,6 +63,12 @@ def test_a_corpus_that_cannot_be_written_to_is_refused_before_anything_is_loaded
     assert err == f"quoth: --writable: {corpus} cannot be written to; change its permissions, or leave --writable out\n"
 
 
+def test_a_copy_of_a_url_is_not_written_to(run: Run, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUOTH_TOKEN", "correct horse")
+    code, _, err = run("serve", f"file://{corpus}", "--port", 0, "--writable")
+    assert (code, "is a URL, of which a copy is served; use quoth add, replace or delete" in err) == (2, True)
+
+
 def test_a_damaged_corpus_is_refused_with_the_reason(run: Run, corpus: Path) -> None:
     damaged = list(corpus.glob("**/manifest*.json"))
     for file in damaged:

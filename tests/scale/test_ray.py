@@ -231,7 +231,7 @@ def test_an_interrupted_run_stops_its_tasks_and_goes_on(cluster: Any, model: Mod
 def test_a_corpus_at_a_url(cluster: Any, model: ModelName, tmp_path: Path) -> None:
     """Indexed, embedded and searched there, as in a folder."""
     from quoth.scale.ray_build import embed, index
-    from quoth.scale.ray_serve import ShardReplica
+    from quoth.scale.ray_serve import ShardReplica, parts_of
 
     place = RemoteFolder(f"file://{tmp_path}/far/wiki.quoth")
     corpus = Corpus.create(place.path)
@@ -251,16 +251,19 @@ def test_a_corpus_at_a_url(cluster: Any, model: ModelName, tmp_path: Path) -> No
     assert len(list(far.path.glob("keys/*/*/vectors.npy"))) == len(far.segments)
     assert not (far.path / "writer.lock").exists() or not (far.path / "writer.lock").read_text()
     assert NPM.from_pretrained(model.name, far).fill(QUERY, passages=None)
-    replica = ShardReplica(place, far.snapshot, model, [each.name for each in far.segments])
-    assert replica.call("groups", *_asked(NPM.from_pretrained(model.name, far), replica)).key_G.size
+    [part] = parts_of(far, 1)
+    replica = ShardReplica(place, model, part)
+    groups, seconds = replica.call(part, "groups", *_asked(NPM.from_pretrained(model.name, far), replica, part))
+    assert groups.key_G.size
+    assert seconds > 0
 
 
-def _asked(npm: NPM, replica: Any) -> tuple[Any, Any]:
+def _asked(npm: NPM, replica: Any, part: Any) -> tuple[Any, Any]:
     from quoth.answers.options import ResolvedOptions
     from quoth.scale.shard import ShardQuery, Taken
 
     question = ShardQuery(*npm.query_vectors(QUERY), ResolvedOptions(), 9)
-    return question, Taken(np.arange(9), np.arange(9), replica.call("nearest", question).layout)
+    return question, Taken(np.arange(9), np.arange(9), replica.call(part, "nearest", question)[0].layout)
 
 
 def post(route: str, **body: Any) -> tuple[int, Any]:
@@ -344,3 +347,5 @@ def test_more_shards_than_segments_are_refused(embedded: Corpus, model: ModelNam
         application(place, model, 9, lambda front: front)
     with pytest.raises(InputError, match="0 replicas"):
         application(place, model, 2, lambda front: front, replicas=0)
+    with pytest.raises(InputError, match="at most 1 replicas are fewer than 2"):
+        application(place, model, 2, lambda front: front, replicas=2, most=1)

@@ -17,6 +17,7 @@ from quoth.cli.info import bytes_of
 from quoth.cli.inputs import Gone, Inputs
 from quoth.cli.models import open_corpus
 from quoth.cli.options import (
+    ChangedCorpus,
     CorpusDir,
     Documents,
     FormatName,
@@ -25,6 +26,7 @@ from quoth.cli.options import (
     Ray,
     SkipBad,
     as_utf8,
+    changing,
     repeated,
 )
 from quoth.cli.output import counting, note, plural, print_json, results, size, visible
@@ -115,7 +117,7 @@ def index(
     inputs.report()
     if not ray:
         inputs.record(corpus)
-    _state(corpus)
+    _state(corpus, output)
     tell_duplicates(near_duplicates(corpus))
     if vectors:
         from quoth.cli.embed import embed_passages
@@ -132,15 +134,16 @@ def _on_ray(output: str, block: int | None) -> "tuple[Path, Callable[..., int]]"
     connect()
     place = RemoteFolder(output)
     if place.is_remote:
-        if place.exists():
-            raise InputError(f"{output} already exists; choose another name")
-        shutil.rmtree(place.path, ignore_errors=True)
+        with place.writing():  # who else writes there may have his copy on this machine
+            if place.exists():
+                raise InputError(f"{output} already exists; choose another name")
+            shutil.rmtree(place.path, ignore_errors=True)
     characters = block * 1_000_000 if block else BLOCK_CHARACTERS
     return place.named, partial(index, block_characters=characters, place=place)
 
 
 @app.command(rich_help_panel=PANEL)
-def add(directory: OwnCorpusDir, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
+def add(directory: ChangedCorpus, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
     """Add documents to a corpus: all of them in one commit, or none.
 
     To replace documents that are in it already, use quoth replace.
@@ -150,18 +153,19 @@ def add(directory: OwnCorpusDir, docs: Documents, skip_bad: SkipBad = False, for
       quoth add wiki.quoth more.jsonl
     """
     inputs = Inputs(docs, format, skip_bad)
-    corpus = open_corpus(directory)
-    with counting("adding", "documents") as progress:
-        corpus.add(inputs.with_text(), progress=progress)
+    with changing(directory) as folder:
+        corpus = open_corpus(folder)
+        with counting("adding", "documents") as progress:
+            corpus.add(inputs.with_text(), progress=progress)
     inputs.report()
     inputs.record(corpus)
-    _state(corpus)
-    _tell_late(corpus)
+    _state(corpus, directory)
+    _tell_late(corpus, directory)
 
 
 @app.command(rich_help_panel=PANEL)
 def replace(
-    directory: OwnCorpusDir,
+    directory: ChangedCorpus,
     docs: Documents,
     delete_missing: Annotated[
         bool,
@@ -182,26 +186,29 @@ def replace(
       quoth replace atlas.quoth atlas-2026.jsonl
       quoth replace notes.quoth notes/ --delete-missing
     """
+    if delete_missing and "://" in directory:
+        raise InputError(f"--delete-missing needs a folder's record, which {directory} has not; leave it out")
     inputs = Inputs(docs, format, skip_bad)
     if delete_missing and not inputs.folders:
         raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
-    corpus = open_corpus(directory)
-    before, gone = corpus.num_documents, Gone(corpus, inputs, required=delete_missing)
-    with counting("replacing", "documents") as progress:
-        written = corpus.replace(iter(inputs), progress, gone.to_delete() if delete_missing else ())
+    with changing(directory) as folder:
+        corpus = open_corpus(folder)
+        before, gone = corpus.num_documents, Gone(corpus, inputs, required=delete_missing)
+        with counting("replacing", "documents") as progress:
+            written = corpus.replace(iter(inputs), progress, gone.to_delete() if delete_missing else ())
     inputs.report()
     deleted = gone.report(delete_missing)
     new = corpus.num_documents - before + deleted
     counts = f"replaced {written - new:,}, new {new:,}, unchanged {inputs.count - written:,}"
     note(f"{counts}, deleted {deleted:,}" if delete_missing else counts)
     inputs.record(corpus)
-    _state(corpus)
-    _tell_late(corpus)
+    _state(corpus, directory)
+    _tell_late(corpus, directory)
 
 
 @app.command(rich_help_panel=PANEL)
 def delete(
-    directory: OwnCorpusDir,
+    directory: ChangedCorpus,
     ids: Annotated[list[str], typer.Argument(metavar="IDS", help="Ids of documents, as quoth list shows them.")],
 ) -> None:
     """Delete documents by id: all of them in one commit, or none.
@@ -210,9 +217,10 @@ def delete(
     Example:
       quoth delete wiki.quoth greece-1 greece-2
     """
-    corpus = open_corpus(directory)
-    corpus.delete(map(as_utf8, ids))
-    _state(corpus)
+    with changing(directory) as folder:
+        corpus = open_corpus(folder)
+        corpus.delete(map(as_utf8, ids))
+    _state(corpus, directory)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -349,10 +357,12 @@ def export(
         raise typer.Exit(1)
 
 
-def _state(corpus: "Corpus") -> None:
-    """One line on standard output: what the corpus contains now."""
+def _state(corpus: "Corpus", place: str = "") -> None:
+    """One line on standard output: what the corpus, at a place that is not its folder, contains now."""
     documents, passages = plural(corpus.num_documents, "document"), plural(corpus.num_passages, "passage")
-    results().print(f"{visible(str(corpus.path))}: {documents}, {passages}, snapshot {corpus.snapshot}", soft_wrap=True)
+    results().print(
+        f"{visible(place or str(corpus.path))}: {documents}, {passages}, snapshot {corpus.snapshot}", soft_wrap=True
+    )
 
 
 def near_duplicates(corpus: "Corpus") -> list[list[str]]:
@@ -373,12 +383,12 @@ def tell_duplicates(groups: list[list[str]]) -> None:
         )
 
 
-def _tell_late(corpus: "Corpus") -> None:
+def _tell_late(corpus: "Corpus", place: str) -> None:
     """Say so if so many passages have no vectors that passages are found by words alone."""
     from quoth.index.finder import num_late
 
     if late := num_late(corpus):
         note(
-            f"{plural(late, 'passage')} of {visible(str(corpus.path))} without vectors: until `quoth embed "
-            f"{corpus.path} --keys passages` makes them, passages are found by words alone"
+            f"{plural(late, 'passage')} of {visible(place)} without vectors: until `quoth embed "
+            f"{place} --keys passages` makes them, passages are found by words alone"
         )

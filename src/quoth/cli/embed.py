@@ -151,7 +151,7 @@ def _open(directory: str, ray: bool) -> "tuple[RemoteFolder, Corpus]":
         raise InputError(f"{directory} is a URL; add --ray, or copy the corpus to a local folder")
     place.check()
     with place.writing():
-        place.fetch(*TEXT, *MARKERS)  # who else writes there is told before the model is loaded
+        place.update(*TEXT, *MARKERS)  # who else writes there is told before the model is loaded
     return place, Corpus.open(place.named)
 
 

@@ -4,7 +4,8 @@ Knows typer's declarations only. Does not know corpora or models.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -66,19 +67,40 @@ def read_at(place: str) -> Path:
     from quoth.cli.output import counting
     from quoth.scale.remote import KEYS, TEXT, RemoteFolder
 
-    (remote := RemoteFolder(place)).check()
+    remote = RemoteFolder(place)
     with counting("copying", "files") as progress:
-        remote.fetch(*TEXT, KEYS, progress=progress)
+        remote.update(*TEXT, KEYS, progress=progress)
     return remote.path
 
 
-def _changed_at(place: str) -> Path:
+def _own(place: str) -> Path:
     """The folder of a corpus that is to be changed. Raises InputError for a URL."""
     if "://" in place:
-        raise InputError(
-            f"{place} is a URL; only `quoth index` and `quoth embed` write there, with --ray: change a copy in a folder"
-        )
+        raise InputError(f"{place} is a URL, where index, add, replace, delete and embed write; name a folder")
     return Path(place)
+
+
+@contextmanager
+def changing(place: str) -> Iterator[Path]:
+    """The folder of a corpus that is changed in the block; for a URL that of a copy, which is sent at the end. If that
+    is interrupted, nothing has changed at the URL.
+
+    Raises InputError, CorpusNotFoundError if nothing is there, LockedError.
+    """
+    if "://" not in place:
+        yield Path(place)
+        return
+    from quoth.cli.output import counting
+    from quoth.corpus.manifest import read_manifest, segment_name
+    from quoth.scale.remote import TEXT, RemoteFolder
+
+    (remote := RemoteFolder(place)).check()
+    with remote.writing():
+        with counting("copying", "files") as progress:
+            remote.update(*TEXT, progress=progress)
+        remote.clear(segment_name(read_manifest(remote.path).next_document))
+        yield remote.path
+        remote.send(*TEXT)
 
 
 def repeated(flag: str, metavar: str, meaning: str, default: str = "") -> Any:
@@ -103,8 +125,14 @@ CorpusDir = Annotated[
         help="A corpus folder made by quoth index; or its URL (s3://, gs://, …), whose files are copied first.",
     ),
 ]
-OwnCorpusDir = Annotated[
-    Path, typer.Argument(metavar="DIR", parser=_changed_at, help="A corpus folder made by quoth index.")
+OwnCorpusDir = Annotated[Path, typer.Argument(metavar="DIR", parser=_own, help="A corpus folder made by quoth index.")]
+ChangedCorpus = Annotated[
+    str,
+    typer.Argument(
+        metavar="DIR",
+        help="A corpus folder made by quoth index; or its URL (s3://, gs://, …), to which the change is sent at the "
+        "end.",
+    ),
 ]
 CorpusPlace = Annotated[
     str, typer.Argument(metavar="DIR", help="A corpus folder; with --ray also a URL (s3://, gs://, …).")

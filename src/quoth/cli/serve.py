@@ -86,6 +86,9 @@ Shards = Annotated[
     typer.Option("--shards", help="With --ray: number of parts, by segments. Default: the number of machines."),
 ]
 Replicas = Annotated[int, typer.Option("--replicas", help="With --ray: number of replicas per shard.")]
+MaxReplicas = Annotated[
+    int | None, typer.Option("--max-replicas", help="With --ray: start up to this number of replicas under load.")
+]
 Cpus = Annotated[float, typer.Option("--cpus", help="With --ray: CPUs per replica.")]
 
 
@@ -109,6 +112,7 @@ def serve(
     ray: Ray = False,
     shards: Shards = None,
     replicas: Replicas = 1,
+    max_replicas: MaxReplicas = None,
     cpus: Cpus = 1,
     *,
     setup: Setup,
@@ -116,9 +120,9 @@ def serve(
     """Answer over HTTP, with a page to ask on.
 
     One process serves the corpora, all as one or each by its name; documents that are added later are searched at once.
-    After Ctrl-C or SIGTERM it finishes the requests that it has begun. With --ray a cluster answers the same requests,
-    from the corpus as it was at the start. With --files the page shows the page of a PDF that an answer is on, and
-    gives out the files of the corpus's documents.
+    After Ctrl-C or SIGTERM it finishes the requests that it has begun. With --ray a cluster answers the same requests.
+    With --files the page shows the page of a PDF that an answer is on, and gives out the files of the corpus's
+    documents.
 
     \b
     Example:
@@ -150,7 +154,7 @@ def serve(
         check_parsers(["pdf"])
     bounds: dict[str, Any] = {"limits": _limits(limit or []), "access": access, "log_text": log_text, "files": files}
     if ray:
-        _on_ray(directories or [], (host, port), models, setup, (shards, replicas, cpus), bounds)
+        _on_ray(directories or [], (host, port), models, setup, (shards, replicas, max_replicas, cpus), bounds)
     else:
         _here(directories or [], demo, (host, port), models, setup, bounds, vectors)
 
@@ -256,6 +260,8 @@ def _here(
     from quoth.service.app import create_app
     from quoth.service.running import bound, log_lines, run
 
+    if bounds["access"].writable and (urls := [each for each in directories if "://" in each]):
+        raise InputError(f"--writable: {urls[0]} is a URL, of which a copy is served; use quoth add, replace or delete")
     with _corpora(directories, demo) as paths, bound(*address) as listening:
         for path in paths:
             if bounds["access"].writable and path.is_dir() and not os.access(path, os.W_OK):
@@ -282,7 +288,7 @@ def _on_ray(
     address: tuple[str, int],
     named: Named,
     setup: Setup,
-    parts: tuple[int | None, int, float],
+    parts: tuple[int | None, int, int | None, float],
     bounds: dict[str, Any],
 ) -> None:
     """Serve on a cluster until this process receives a signal to stop."""
@@ -303,8 +309,8 @@ def _on_ray(
     from quoth.service.app import create_app
 
     place = RemoteFolder(directories[0])
-    place.fetch(*TEXT)
-    shards, replicas, cpus = parts
+    place.update(*TEXT)
+    shards, replicas, most, cpus = parts
     segments = len(Corpus.open(place.path).segments)
     shards = min(machines(), max(segments, 1)) if shards is None else shards
     if shards * replicas * cpus > given:
@@ -315,7 +321,7 @@ def _on_ray(
     asked = system(named.asks)
     asks = ray_model(named.asks, setup) if asked.answers and not asked.keys else None
     model, build = ray_model(named.fills, setup), partial(create_app, **bounds)
-    served = application(place, model, shards, build, replicas, cpus, asks)
+    served = application(place, model, shards, build, replicas, cpus, asks, most)
     note(f"starting {plural(shards, 'shard')}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(served, *address)

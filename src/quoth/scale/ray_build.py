@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.manifest import segment_of
+from quoth.corpus.manifest import read_manifest, segment_name, segment_of
 from quoth.corpus.writer import split_documents, write_segment
 from quoth.errors import CorruptionError
 from quoth.index.key_store import MARKERS, SETTINGS_FILES, codes_of, files_of, made_files
@@ -48,6 +48,7 @@ def index(
     place, blocks = place or RemoteFolder(str(corpus.path)), _blocks(documents, block_characters)
     run = f"segments/{uuid4().hex}"
     with place.writing():
+        place.clear(segment_name(read_manifest(corpus.path).next_document))
         try:
             added = corpus.add_written(_written(place, run, blocks, corpus.splitter, in_flight, progress))
             place.send(*TEXT)
@@ -169,7 +170,7 @@ def embed(
 def _embed(place: RemoteFolder, model: ModelName, segment: str, precision: str, target: float, memory: int) -> None:
     place.fetch(*TEXT)
     place.fetch(*files_of(place.path, [segment]))
+    place.remove(codes_of(segment))  # before there are others here, which nobody else on this machine may replace
     tables = KeyTables(Corpus.open(place.path), model.load(), only=[segment])
     tables.build_segments(precision, target, memory=left_of(memory))
-    place.remove(codes_of(segment))
     place.send(*made_files(segment))

@@ -1,11 +1,13 @@
 """Where a corpus is for a cluster: in a folder that every machine sees, or at a URL that fsspec reads and writes.
 
 If it is at a URL, each machine keeps a copy of what it needs in QUOTH_CACHE (~/.cache/quoth). Knows files and their
-sizes, and that `checksums.json` completes a folder of keys, and a manifest a corpus. Does not know what they contain.
+sizes, that two sealed folders with equal `checksums.json` are equal, and that this list completes a folder of keys, and
+a manifest a corpus. Does not know what they contain.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import socket
@@ -17,15 +19,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from quoth.corpus.manifest import BESIDE
+from quoth.corpus.manifest import BESIDE, LOCK, is_number
 from quoth.errors import CorpusNotFoundError, InputError, LockedError
 from quoth.index.key_store import is_key_file
-from quoth.storage import CHECKSUMS
+from quoth.storage import CHECKSUMS, COMMITTED, atomic_write_bytes, remove
 
 TEXT = ("manifest-*", "deleted-*", "segments/*", "moves/*")
 KEYS = f"{BESIDE}/*"
-ALWAYS_ANEW = 1 << 16
-"""Files up to this size are copied even if there is one of the same size already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,41 +52,102 @@ class RemoteFolder:
         name = self.address.rstrip("/").rpartition("/")[2].removesuffix(".quoth")
         return cache / hashlib.sha256(self.address.encode()).hexdigest()[:16] / f"{name}.quoth"
 
-    def fetch(self, *patterns: str, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copy the files at the URL that match and are not here yet; each file completely or not at all. `progress`
-        receives the number of files looked at, and of all that match."""
-        if not self.is_remote:
-            return
+    def fetch(self, *patterns: str) -> None:
+        """Copy the files at the URL that match, each completely or not at all. Of a sealed folder, only those that are
+        not here yet."""
+        if self.is_remote:
+            self._fetch(self._sizes(), patterns)
+
+    def update(self, *patterns: str, progress: Callable[[int, int], None] | None = None) -> None:
+        """`fetch` of a corpus; snapshots that are not at the URL are forgotten. `progress` receives the number of files
+        looked at, and of all that match. Raises CorpusNotFoundError if no corpus is at the URL."""
+        if self.is_remote:
+            there = self._sizes()
+            self._check(there)
+            self._forget(there)
+            self._fetch(there, patterns, progress)
+
+    def check(self) -> None:
+        """Raises CorpusNotFoundError if no corpus is at the URL."""
+        if self.is_remote:
+            self._check(self._sizes())
+
+    def _check(self, there: dict[str, int]) -> None:
+        if not any(map(_is_manifest, there)):
+            where = self.address
+            raise CorpusNotFoundError(f"{where}: no corpus there; `quoth index DOCS -o {where} --ray` makes one")
+
+    def _fetch(
+        self, there: dict[str, int], patterns: tuple[str, ...], progress: Callable[[int, int], None] | None = None
+    ) -> None:
         system, root = self._remote()
-        there = self._sizes()
-        wanted = [name for name in there if _matches(name, patterns) and _is_complete(name, there)]
-        for number, name in enumerate(wanted, 1):
+        wanted = sorted((name for name in there if _matches(name, patterns) and _is_complete(name, there)), key=_order)
+        for name in wanted:
             if ".." in name.split("/"):
                 raise InputError(
                     f"{self.address}/{name} leads out of the corpus; delete it there, or use another corpus"
                 )
+        self._take({name: system.cat_file(f"{root}/{name}") for name in wanted if _is_list(name)})
+        for number, name in enumerate(wanted, 1):
             here = self.path / name
-            if not _is_same(here, there[name]):
+            if _list_of(name) not in there or not _has_size(here, there[name]):
                 here.parent.mkdir(parents=True, exist_ok=True)
                 part = here.with_name(f"{here.name}.{uuid4().hex}.tmp")
                 system.get_file(f"{root}/{name}", str(part))
                 part.replace(here)
             if progress:
                 progress(number, len(wanted))
+        if manifests := [name for name in wanted if _is_manifest(name)]:
+            last = max(manifests, key=lambda name: (len(name), name))
+            atomic_write_bytes(self.path / COMMITTED, (self.path / last).read_bytes())
+
+    def _take(self, lists: dict[str, bytes]) -> None:
+        """Makes these the lists of checksums of folders here. A folder that had another one is removed, and with a
+        segment its keys: they are of another corpus that was at the URL."""
+        if not lists:
+            return
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path.parent / "copy.lock").open("w") as alone:
+            fcntl.flock(alone, fcntl.LOCK_EX)
+            for name, content in lists.items():
+                here = self.path / name
+                if here.is_file() and here.read_bytes() != content:
+                    keys = f"{BESIDE}/*/{here.parent.name}*" if name.startswith("segments/") else ""
+                    for each in (here.parent, *(self.path.glob(keys) if keys else ())):
+                        remove(each)
+                if not here.is_file():
+                    here.parent.mkdir(parents=True, exist_ok=True)
+                    atomic_write_bytes(here, content)
+
+    def _forget(self, there: dict[str, int]) -> None:
+        """Removes manifests that the URL does not have: of a writer that was interrupted, or of another corpus. Nothing
+        is removed while another process writes there, perhaps on this machine."""
+        system, root = self._remote()
+        if LOCK in there and system.cat_file(f"{root}/{LOCK}") != _me():
+            return
+        if gone := [each for each in self.path.glob("manifest-*") if each.name not in there]:
+            for each in (self.path / COMMITTED, *gone):
+                each.unlink(missing_ok=True)
 
     def send(self, *patterns: str) -> None:
-        """Copy the files here that match and are not at the URL yet; files that complete others come last."""
+        """Copy the files here that match; files that complete others come last. Of a sealed folder of which the URL has
+        the list of checksums, only those that are not there yet."""
         if not self.is_remote:
             return
         system, root = self._remote()
         there = self._sizes()
         folders = os.walk(self.path)  # skips what another task removes meanwhile
-        names = [(Path(at) / file).relative_to(self.path).as_posix() for at, _, files in folders for file in files]
-        for name in sorted(names, key=lambda each: (each.startswith("manifest-"), each.endswith(CHECKSUMS), each)):
-            here = self.path / name
-            if _matches(name, patterns) and (name not in there or not _is_same(here, there[name])):
+        files = [(Path(at) / file).relative_to(self.path).as_posix() for at, _, files in folders for file in files]
+        names = sorted((name for name in files if _matches(name, patterns)), key=_order)
+        for name in filter(_is_list, names):
+            if name in there and system.cat_file(f"{root}/{name}") != (self.path / name).read_bytes():
+                system.rm_file(f"{root}/{name}")
+                del there[name]
+        for name in names:
+            known = there.get(name) if _list_of(name) in there else None
+            if known is None or not _has_size(self.path / name, known):
                 system.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)
-                system.put_file(str(here), f"{root}/{name}")
+                system.put_file(str(self.path / name), f"{root}/{name}")
 
     def unsent(self, folders: Iterable[Path]) -> list[Path]:
         """Those of these folders of keys that the URL does not hold completely."""
@@ -103,17 +164,27 @@ class RemoteFolder:
             for each in system.glob(f"{root}/{pattern}"):
                 system.rm(each, recursive=True)
 
+    def clear(self, first: str) -> None:
+        """Remove from the URL what a writer that was interrupted has left: segments from this name on, of which no
+        manifest knows, and those that were being written."""
+        if self.is_remote:
+            left = {f"segments/{name.split('/')[1]}" for name in self._sizes() if name.startswith("segments/")}
+            for each in left:
+                if not is_number(each[9:]) or each[9:] >= first:
+                    self.remove(each)
+
+    def state(self) -> frozenset[str]:
+        """Names that change when somebody adds, deletes or embeds."""
+        if self.is_remote:
+            return frozenset(name for name in self._sizes() if _is_manifest(name) or _is_list(name))
+        found = [*self.path.glob("manifest-*.json"), *self.path.glob(f"{BESIDE}/*/*/{CHECKSUMS}")]
+        return frozenset(each.relative_to(self.path).as_posix() for each in found)
+
     def exists(self) -> bool:
         """Whether a corpus is there."""
         if self.is_remote:
-            return any(name.startswith("manifest-") for name in self._sizes())
+            return any(map(_is_manifest, self._sizes()))
         return self.path.exists()
-
-    def check(self) -> None:
-        """Raises CorpusNotFoundError if no corpus is at the URL."""
-        if self.is_remote and not self.exists():
-            where = self.address
-            raise CorpusNotFoundError(f"{where}: no corpus there; `quoth index DOCS -o {where} --ray` makes one")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -125,14 +196,15 @@ class RemoteFolder:
             yield
             return
         system, root = self._remote()
-        lock, writer = f"{root}/writer.lock", f"process {os.getpid()} on {socket.gethostname()}".encode()
+        lock = f"{root}/{LOCK}"
         system.makedirs(root, exist_ok=True)
         try:
-            _create(system, lock, writer)
+            _create(system, lock, _me())
         except FileExistsError:
+            said: bytes = system.cat_file(lock)
+            who = said.decode() if said.startswith(b"process ") else "another process"  # a folder's own lock
             raise LockedError(
-                f"{self.address}: {system.cat_file(lock).decode()} is writing; wait for it to end, or delete "
-                f"{self.address}/writer.lock if it has died"
+                f"{self.address}: {who} is writing; wait for it to end, or delete {self.address}/{LOCK} if it has died"
             ) from None
         try:
             yield
@@ -171,14 +243,37 @@ def _create(system: Any, file: str, content: bytes) -> None:
         system.pipe_file(file, content)
 
 
+def _me() -> bytes:
+    """The name of this process in the lock."""
+    return f"process {os.getpid()} on {socket.gethostname()}".encode()
+
+
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch(name, pattern) for pattern in patterns)
 
 
+def _is_manifest(name: str) -> bool:
+    return fnmatch(name, "manifest-*.json")
+
+
+def _is_list(name: str) -> bool:
+    return name.endswith(f"/{CHECKSUMS}")
+
+
+def _list_of(name: str) -> str:
+    """The list of checksums of the folder that a file is in."""
+    return f"{name.rpartition('/')[0]}/{CHECKSUMS}"
+
+
+def _order(name: str) -> tuple[bool, bool, str]:
+    """What completes others comes last."""
+    return _is_manifest(name), _is_list(name), name
+
+
 def _is_complete(name: str, there: dict[str, int]) -> bool:
     """Whether a file of keys is in a folder that has been sent completely."""
-    return not is_key_file(name) or f"{name.rpartition('/')[0]}/{CHECKSUMS}" in there
+    return not is_key_file(name) or _list_of(name) in there
 
 
-def _is_same(here: Path, size: int) -> bool:
-    return here.is_file() and here.stat().st_size == size > ALWAYS_ANEW
+def _has_size(here: Path, size: int) -> bool:
+    return here.is_file() and here.stat().st_size == size

@@ -24,7 +24,7 @@ from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Groups, Occurrences, Scored, group_equal, group_score, places_of
 from quoth.arrays import Doubles, Rows
 from quoth.encoders.tokens import TokenEncoder
-from quoth.errors import QuothError
+from quoth.errors import EncoderMismatchError, InputError, QuothError
 from quoth.index.key_table import KeyHits, KeyTable
 from quoth.index.retriever import Retriever
 from quoth.index.search import search_tables
@@ -101,6 +101,14 @@ class Shard:
         self._single = encoder.config.num_masks == 1
         self._known: OrderedDict[str, _Work] = OrderedDict()
         self._lock = threading.Lock()
+
+    def has_vectors(self) -> bool:
+        """Whether every token can be searched: all have vectors, but for passages that are few enough to encode."""
+        try:
+            self._retriever.key_tables()
+        except (InputError, EncoderMismatchError):
+            return False
+        return True
 
     def nearest(self, question: ShardQuery) -> Nearest:
         """The k nearest of this shard's tokens to the start and to the end query."""

@@ -110,7 +110,7 @@ class BatchQueue:
         with self._ready:
             if self._closed or len(self._line) >= self._limits.queue:
                 seconds = ceil(self._pace * (len(self._line) + 1) / self._limits.concurrency)
-                raise BusyError(max(min(seconds, 60), 1))
+                raise BusyError(max(min(seconds, 60), 1), *(["the service stops"] if self._closed else []))
             self._line.append(job)
             self._ready.notify()
         try:

@@ -37,10 +37,10 @@ MOST_FAULTS = 3
 
 
 class BusyError(QuothError):
-    """The queue is full."""
+    """The queue is full, or closed."""
 
-    def __init__(self, seconds: int) -> None:
-        super().__init__(f"too many requests are waiting; ask again in {seconds} s")
+    def __init__(self, seconds: int, why: str = "too many requests are waiting") -> None:
+        super().__init__(f"{why}; ask again in {seconds} s")
         self.seconds = seconds
 
 
