@@ -14,6 +14,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "openqa": ("nq-dev", "nq", "triviaqa", "webquestions", "curatedtrec", "kamel", "openqa", "squad"),
     "lama": ("google-re", "trex", "lama"),
     "cloze": ("cloze",),
+    "utility": ("utility",),
     "translation": ("translation",),
     "swap": ("swap",),
     "reading": ("reading",),
@@ -29,7 +30,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "sentiment": ("sst2", "mr", "rt", "cr", "amazon"),
     "open": ("nq", "triviaqa", "webquestions", "curatedtrec", "kamel"),
     "facts": ("google-re", "trex"),
-    "quick": tuple(name for name in NAMES if name not in ("nq-dev", "openqa", "google-re", "trex", "links")),
+    "quick": tuple(name for name in NAMES if name not in ("nq-dev", "openqa", "google-re", "trex", "utility", "links")),
 }
 QUICK = "quick"
 
