@@ -40,9 +40,10 @@ def _make(given: Given, settings: object) -> Prepared:
 
 
 def likelihoods(model: Any) -> System[Blank]:
-    """The nearest passages; whether they make the answer y likelier; p(y|z,x) without a passage and with the one that makes y likeliest, p(y|x) with all
-    (REALM, eq. 1 and Table 3), and the utility log p(y|z,x) − log p(y|∅,x) (REALM, app. D), its mean over the passages,
-    in nats, which reports show in hundredths. Raises InputError if the model is not a REALM."""
+    """The nearest passages; whether they make the answer y likelier; p(y|z,x) without a passage and with the one that
+    makes y likeliest, p(y|x) with all (REALM, eq. 1 and Table 3); and the utility log p(y|z,x) − log p(y|∅,x) (REALM,
+    app. D), its mean over the passages, in nats, which reports show in hundredths. Raises InputError if the model is
+    not a REALM."""
     if not hasattr(model, "likelihood"):
         raise InputError(f"a {type(model).__name__} is not a REALM; name the folder of one that fills masks")
 
