@@ -66,10 +66,7 @@ def split_pages(corpus: Path, folder: Path, learned: int, held_out: int, seed: i
     hidden = sampled_ids(ids, share * held_out / (learned + held_out), seed)
     part.mkdir(parents=True, exist_ok=True)
     for name, wanted in (("train", drawn - hidden), ("heldout", hidden)):
-        records = (
-            {"id": document.id, "title": document.title, "text": document.text}
-            for document in opened.documents()
-            if document.id in wanted
-        )
-        (part / f"{name}.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
+        kept = (document for document in opened.documents() if document.id in wanted)
+        lines = (json.dumps({"id": each.id, "title": each.title, "text": each.text}) + "\n" for each in kept)
+        (part / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
     part.rename(folder)
