@@ -244,7 +244,7 @@ def _recorded(item: Item, call: Call, parts: Sequence[Part], folders: Mapping[st
     trainings = _trainings(item, call, parts)
     found |= {f"training of {each.name}": " ".join([each.recipe, *told]) for each, told in trainings}
     if any(part.heldout for part in parts):
-        found["pages of wiki"] = "{} to learn from, {} held out".format(*num_pages(item, call.limit))
+        found["pages of wiki"] = "{} to learn from, {} held out, or in proportion".format(*num_pages(item, call.limit))
     later = {name for each, _ in trainings if not Path(name := str(call.output / "models" / each.name)).exists()}
     for part in parts:
         for pattern, _ in (each for task in part.tasks for each in part.reads(task)):
