@@ -61,7 +61,7 @@ def split_pages(corpus: Path, folder: Path, learned: int, held_out: int, seed: i
         return
     opened, part = Corpus.open(corpus), folder.with_suffix(".part")
     ids = [document.id for document in opened.documents()]
-    share = min(1, (learned + held_out) / len(ids))
+    share = min(1, (learned + held_out) / max(1, len(ids)))
     drawn = sampled_ids(ids, share, seed)
     hidden = sampled_ids(ids, share * held_out / (learned + held_out), seed)
     part.mkdir(parents=True, exist_ok=True)

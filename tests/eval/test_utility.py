@@ -74,7 +74,7 @@ def test_a_run_of_pages(tmp_path: Path) -> None:
     assert sorted(next(iter(hidden)) for *_, hidden in model.asked) == [0, 0, 1, 1]  # a blank's own passage
     limited = find("utility").prepare(given(tmp_path / "2", opens=model, files=(str(pages),), limit=3), {})
     assert [example.id for example in limited.task.examples] == ["0", "1", "2"]
-    with pytest.raises(InputError, match="a SimpleNamespace is not a REALM"):
+    with pytest.raises(InputError, match="not a REALM but SimpleNamespace"):
         measured(
             find("utility").prepare(given(tmp_path / "3", opens=SimpleNamespace(), files=(str(pages),)), {}), {"x": {}}
         )

@@ -45,7 +45,7 @@ def likelihoods(model: Any) -> System[Blank]:
     app. D), its mean over the passages, in nats, which reports show in hundredths. Raises InputError if the model is
     not a REALM."""
     if not hasattr(model, "likelihood"):
-        raise InputError(f"a {type(model).__name__} is not a REALM; name the folder of one that fills masks")
+        raise InputError(f"not a REALM but {type(model).__name__}; name the folder of a REALM that fills masks")
 
     def answer(example: Example[Blank]) -> Answer:
         found = model.likelihood(example.text, example.answers[0], passages=HITS, exclude=example.hidden)
