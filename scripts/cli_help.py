@@ -9,8 +9,9 @@ from textwrap import dedent
 from typing import Any, Literal, get_args, get_origin
 
 from quoth.cli.main import program
-from quoth_eval.papers import CORPORA, items
+from quoth_eval.papers import CORPORA, MODELS, items
 from quoth_eval.reproduce import Call, ended, eval_words, needs
+from quoth_eval.trainings import settings, train_words, trained
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 HEAD = """# The command line
@@ -84,7 +85,8 @@ def _row(name: str, text: str) -> str:
 
 def catalogue() -> str:
     """docs/reproduce.md."""
-    places = {"data": "DIR", "out": "OUT", "models": "OUT/models", **{name: f"{name}.quoth" for name in CORPORA}}
+    places = {"data": "DIR", "out": "OUT", "models": "OUT/models", "heldout": "OUT/pages/heldout.jsonl"}
+    places |= {name: f"{name}.quoth" for name in CORPORA}
     call = Call(output=Path("OUT"), data=Path("DIR"))
     texts = files("quoth_eval.papers")
     lines, paper = [texts.joinpath(name).read_text(encoding="utf-8") for name in ("head.md", "claims.md")], ""
@@ -97,7 +99,9 @@ def catalogue() -> str:
             lines += [f"Cannot be run here: {ended(item.cannot)}\n"]
             continue
         lines += [f"Needs: {needs(item)}. Takes: {item.time}.\n", f"{item.differs}\n", "```sh"]
-        lines += [f"quoth {' '.join(eval_words(item, part, call, places))}" for part in item.parts]
+        told = [train_words(each, settings(each, None, 0), "OUT") for each in trained(item, item.parts, MODELS)]
+        told += [eval_words(item, part, call, places) for part in item.parts]
+        lines += [f"quoth {' '.join(words)}" for words in told]
         lines += [f"quoth reproduce {item.id} --model RUN -o OUT"] if item.log else []
         lines += ["```\n"]
     return "\n".join(lines)

@@ -43,6 +43,7 @@ TASKS: dict[str, Sequence[str]] = {
     "reading": ("reading", "data/squad/dev.json", "--system", "reader", "--device", "cpu"),
     "senses": ("senses", "data/mcl_wic/dev.jsonl", "--system", "npm", "--base", "base", "--device", "cpu"),
     "swap": ("swap", "--corpus", "new.quoth", "--set", "old=old.quoth", "--set", "unchanged=2", *NPM),
+    "utility": ("utility", *OVER, *BESIDE[2:], "--limit", "4"),
     "links": ("links", *OVER, *BESIDE[:2], "--system", "bm25,mention=true", *BESIDE[2:]),
     "entities": ("entities", "data/P36.json", *OVER, "--set", "templates=data/templates.json", *BESIDE),
     "ner": ("ner", "data/ner/x.conll", "--device", "cpu"),

@@ -1,7 +1,7 @@
 """Runs a paper's table by the commands that it consists of, and writes a page: our numbers beside the published ones.
 
-Knows: the order of the commands (index, embed, eval), what of the inputs is recorded. Does not know: any task, or how
-it is measured; which tables there are.
+Knows: the order of the commands (index, embed, train, eval), what of the inputs is recorded. Does not know: any task,
+or how it is measured; which tables there are.
 """
 
 import json
@@ -26,12 +26,13 @@ from quoth_eval.charts import drawable
 from quoth_eval.harness import read_run
 from quoth_eval.pages import Part as PagePart
 from quoth_eval.pages import Section, as_markdown, write_pictures
-from quoth_eval.papers import Item, Part
+from quoth_eval.papers import MODELS, Item, Part, Training
 from quoth_eval.report import Table
 from quoth_eval.summary import beside, log_section, published_for
 from quoth_eval.systems import LIBRARIES, family_of
 from quoth_eval.tasks import find
 from quoth_eval.tasks.closed_files import present
+from quoth_eval.trainings import num_pages, settings, split_pages, train, train_words, trained
 
 Do = Callable[[Sequence[str]], str]
 """Runs `quoth` with these words, and returns what it prints."""
@@ -83,6 +84,8 @@ def reproduce(item: Item, call: Call, do: Do = quoth) -> Path:
     if not asked:
         raise InputError(f"{item.id}: {next(why for tasks in lacking.values() for why in tasks.values())}")
     folders = _folders(call, asked, do)
+    if any(part.heldout for part in asked):
+        _train(item, call, asked, folders, do)
     record = _recorded(item, call, asked, folders)
     measured, page = list[Measured](), call.output / f"{item.id}.md"
     todo = [(part, task) for part in asked for task in part.tasks if task not in lacking[part.name]]
@@ -136,16 +139,35 @@ def _kind(system: str) -> str:
 
 
 def _with_models(item: Item, call: Call) -> Item:
-    """The table, with the folders of the models that it needs, which are written."""
+    """The table, with the folders of the models that it needs, of which those that are not trained are written. Models
+    of one's own take the place of all that would be trained."""
     folder = call.output / "models"
-    for name, settings in item.models.items():
+    for name, told in item.models.items():
         (folder / name).mkdir(parents=True, exist_ok=True)
-        (folder / name / "quoth.json").write_text(json.dumps(dict(settings)), encoding="utf-8")
-    parts = (
-        replace(part, systems=tuple(each.replace("{models}", str(folder)) for each in part.systems))
-        for part in item.parts
-    )
+        (folder / name / "quoth.json").write_text(json.dumps(dict(told)), encoding="utf-8")
+    ours = {f"{MODELS}/{each.name}" for each in item.trainings} if call.models else set[str]()
+    parts = list[Part]()
+    for part in item.parts:
+        kept = [each for each in part.systems if each not in ours]
+        own = call.models if len(kept) < len(part.systems) else ()
+        parts.append(replace(part, systems=tuple(each.replace(MODELS, str(folder)) for each in (*kept, *own))))
     return replace(item, parts=tuple(parts))
+
+
+def _trainings(item: Item, call: Call, parts: Sequence[Part]) -> list[tuple[Training, list[str]]]:
+    """The models that these parts need, with their settings."""
+    return [(each, settings(each, call.limit, call.seed)) for each in trained(item, parts, call.output / "models")]
+
+
+def _train(item: Item, call: Call, parts: Sequence[Part], folders: dict[str, str], do: Do) -> None:
+    """Hold out pages of wiki, which are added to the folders, and train models on others. Raises InputError, before
+    anything is trained, if the output was made from other inputs."""
+    _recorded(item, call, parts, folders)
+    split_pages(Path(folders["wiki"]), call.output / "pages", *num_pages(item, call.limit), call.seed)
+    folders["heldout"] = str(call.output / "pages" / "heldout.jsonl")
+    base = dict(zip(call.setup[::2], call.setup[1::2], strict=True)).get("--base", "")
+    for training, told in _trainings(item, call, parts):
+        train(train_words(training, told, call.output, base), do)
 
 
 def _check_models(item: Item, call: Call) -> None:
@@ -172,6 +194,7 @@ def eval_words(item: Item, part: Part, call: Call, folders: Mapping[str, str], t
         "--run": [_run(item, part, call)],
     }
     files = [str(path) for pattern in part.files for path in present(call.data, pattern) or [Path("DIR", pattern)]]
+    files += [folders["heldout"]] if part.heldout else []
     options = [str(word) for option, values in given.items() for value in values for word in (option, value)]
     return ["eval", *([task] if task else part.tasks), *files, *options, *call.setup]
 
@@ -213,6 +236,11 @@ def _indexed(name: str, documents: Path, call: Call, do: Do) -> Path:
 def _recorded(item: Item, call: Call, parts: Sequence[Part], folders: Mapping[str, str]) -> dict[str, str]:
     """The digests of what a table is made from, kept in the output. Raises InputError if one was different before."""
     found = {f"--limit of {item.id}": str(call.limit), f"--seed of {item.id}": str(call.seed)}
+    trainings = _trainings(item, call, parts)
+    found |= {f"training of {each.name}": " ".join([each.recipe, *told]) for each, told in trainings}
+    if any(part.heldout for part in parts):
+        found["pages of wiki"] = "{} to learn from, {} held out, or in proportion".format(*num_pages(item, call.limit))
+    later = {name for each, _ in trainings if not Path(name := str(call.output / "models" / each.name)).exists()}
     for part in parts:
         for pattern, _ in (each for task in part.tasks for each in part.reads(task)):
             if files := present(call.data, pattern):
@@ -224,11 +252,11 @@ def _recorded(item: Item, call: Call, parts: Sequence[Part], folders: Mapping[st
                 files = [given] if given.is_file() else sorted(each for each in given.rglob("*") if each.is_file())
                 found[f"documents of {name}"] = _digest(files)
         names = [each.partition(",")[0] for each in systems_of(part, call.models)]
-        found |= {f"model {name}": fingerprint(name) for name in names if _kind(name) != name}
+        found |= {f"model {name}": fingerprint(name) for name in names if name not in later and _kind(name) != name}
     path = call.output / "inputs.json"
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for name in found.keys() & before.keys():
-        if found[name] != before[name]:
+    for name in found:
+        if found[name] != before.get(name, found[name]):
             raise InputError(f"{path}: {name} was {before[name]} and is {found[name]} now; name a new folder with -o")
     path.write_text(json.dumps({**before, **found}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return found
@@ -260,7 +288,8 @@ def fingerprint(model: str) -> str:
         folder = shipped_folder(model) if is_shipped(model) else Path(own)
         told = folder / "quoth.json"
         settings = json.loads(told.read_text(encoding="utf-8")) if told.exists() else {}
-        weights = sorted([*folder.glob("*.safetensors"), *folder.glob("queries/*.safetensors")]) or [told]
+        parts = ("*.safetensors", *(f"{part}/*.safetensors" for part in ("passages", "queries", "reader")))  # a REALM's
+        weights = [file for part in parts for file in sorted(folder.glob(part))] or [told]
         content = b"".join(file.read_bytes() for file in weights if file.exists())
         if not content:
             return "not recorded"
@@ -269,12 +298,14 @@ def fingerprint(model: str) -> str:
 
 
 def _numbers(item: Item, part: Part, folder: Path) -> list[Table]:
-    """Our numbers in a run, with the paper's figures of this table below them, if they are recorded."""
+    """Our numbers in a run, with the paper's figures of this table below them, if they are recorded; of held-out pages,
+    which no paper measures, first all of ours."""
     report = read_run(folder)
     where = (item.source, item.table)
     figures = [each for each in published_for(report.task) if item.table and (each.source, each.table) == where]
     section = next(beside(report, figures if part.figures else []), None)
-    return [each for each in section.parts if isinstance(each, tuple)] if section else [report.table(())]
+    figures_too = [each for each in section.parts if isinstance(each, tuple)] if section else []
+    return [report.table(())] * (part.heldout or not section) + figures_too
 
 
 def _page(
@@ -286,7 +317,7 @@ def _page(
         numbers += [f"{title}:", *tables]
     details = [Section(title, [f"```sh\nquoth {shlex.join(words)}\n```", told]) for title, words, told, _ in measured]
     gone = [Section("Left out", ["\n".join(f"- {each}" for each in left_out)])] if left_out else []
-    made: Table = (["made from", "SHA-256"], [list(row) for row in record.items() if row[0][:2] != "--"])
+    made: Table = (["made from", "SHA-256, or settings"], [list(row) for row in record.items() if row[0][:2] != "--"])
     sections = [_about(item, call), Section("Numbers", numbers), *details, *gone]
     return as_markdown(f"{item.paper}, {item.name}", [*sections, Section("Made from", [made])])
 
@@ -308,12 +339,18 @@ def ended(text: str) -> str:
 
 def needs(item: Item) -> str:
     """What a table needs, in words."""
-    models = ", ".join(dict.fromkeys(each.partition(",")[0] for part in item.parts for each in part.systems))
+    models = dict.fromkeys(each.partition(",")[0] for part in item.parts for each in part.systems)
+    learned = {f"{MODELS}/{each.name}" for each in trained(item, item.parts, MODELS)}
     corpora = dict.fromkeys(name for part in item.parts for name in (*part.corpora, *part.also))
     read = dict.fromkeys(each for part in item.parts for task in part.tasks for each, _ in part.reads(task))
     told = [
-        "a run's log.jsonl" if item.log else models.replace("{models}/", "a quoth-zero-ner that asks with: "),
+        "a run's log.jsonl" if item.log else ", ".join(_bare(each) for each in models if each not in learned),
+        "models that are trained before" if learned else "",
         f"corpora: {', '.join(corpora)}" if corpora else "",
         ", ".join(read),
     ]
     return "; ".join(filter(None, told))
+
+
+def _bare(name: str) -> str:
+    return name.replace(f"{MODELS}/", "a quoth-zero-ner that asks with: ")

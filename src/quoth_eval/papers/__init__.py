@@ -23,6 +23,8 @@ CORPORA = {
     "old": "an earlier edition of wiki: documents with the same ids",
 }
 """What is searched, by the name that the records give it."""
+MODELS = "{models}"
+"""In the records, the folder of the models that are made for tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class Part(Settings):
     {models} and the names of `also` are folders, {limit} is the limit. `files` are patterns in the folder of data, for
     tasks that read files; `requires` must be there too; `source` says where both were published. `corpora` are
     searched, `also` are needed; `embed` are the models whose vectors all of them must have. `figures`: whether the
-    paper's figures are shown.
+    paper's figures are shown. `heldout`: the tasks read the pages of wiki that no model was trained on.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Part(Settings):
     also: tuple[str, ...] = ()
     embed: tuple[str, ...] = ()
     figures: bool = True
+    heldout: bool = False
 
     def reads(self, task: str) -> list[tuple[str, str]]:
         """The patterns of the files that a task of it reads, each with where they were published."""
@@ -77,10 +80,23 @@ class Part(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Training(Settings):
+    """A model that `quoth train` makes for tables, {models}/NAME: its recipe, number of steps and settings, and the
+    trained model that it starts from ("": the recipe's)."""
+
+    name: str
+    recipe: str
+    steps: int
+    set: tuple[str, ...] = ()
+    start: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """A table or figure: what it shows, how long it takes here, what differs in the paper (`about`) and in it, its
     parts; or why it cannot be run. `models` are settings of models that it needs, by the name of their folder. `log`
-    are measures in the logs of training runs, which a figure shows instead of parts."""
+    are measures in the logs of training runs, which a figure shows instead of parts. `trainings` are the paper's, in
+    the order in which they are run; `pages` are how many pages of wiki they learn from, and how many are held out."""
 
     paper: str
     source: str
@@ -93,6 +109,8 @@ class Item:
     parts: tuple[Part, ...] = ()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     log: Sequence[str] = ()
+    trainings: Sequence[Training] = ()
+    pages: Sequence[int] = ()
 
     @property
     def id(self) -> str:
@@ -121,7 +139,9 @@ def find_item(name: str) -> Item:
 
 def _read(paper: str) -> Iterator[Item]:
     told = tomllib.loads(files(__name__).joinpath(f"{paper}.toml").read_text(encoding="utf-8"))
+    trainings = tuple(Training(**each) for each in told.get("training", ()))
     for item in told["item"]:
         parts = [Part(**{**told.get("every_part", {}), **part}) for part in item.pop("part", ())]
         whole = {name: told[name] for name in ("paper", "source", "about")}
-        yield Item(**whole, parts=tuple(parts), **item)
+        shared = {"trainings": trainings, "pages": told.get("pages", ())}
+        yield Item(**whole, **shared, parts=tuple(parts), **item)

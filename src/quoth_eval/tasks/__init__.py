@@ -13,6 +13,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "closed": ("agn", "yahoo", "subj", "sst2", "mr", "rt", "cr", "amazon", "rte"),
     "openqa": ("nq-dev", "nq", "triviaqa", "webquestions", "curatedtrec", "kamel", "openqa", "squad"),
     "lama": ("google-re", "trex", "lama"),
+    "utility": ("utility",),
     **{name: (name,) for name in ("cloze", "translation", "swap", "reading", "entities", "links", "senses", "ner")},
 }
 """By module of this package, the names of its tasks."""
@@ -22,7 +23,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "sentiment": ("sst2", "mr", "rt", "cr", "amazon"),
     "open": ("nq", "triviaqa", "webquestions", "curatedtrec", "kamel"),
     "facts": ("google-re", "trex"),
-    "quick": tuple(name for name in NAMES if name not in ("nq-dev", "openqa", "google-re", "trex", "links")),
+    "quick": tuple(name for name in NAMES if name not in ("nq-dev", "openqa", "google-re", "trex", "utility", "links")),
 }
 QUICK = "quick"
 
