@@ -20,7 +20,6 @@ from quoth.answers.candidates import SPARE_PIECES
 from quoth.answers.options import ResolvedOptions
 from quoth.answers.phrases import predict_phrases
 from quoth.arrays import save_array
-from quoth.encoders.batches import batches_by_length
 from quoth.encoders.transformer import pad
 from quoth.index.codes import DEPTH, Codes, build_codes
 from quoth.index.key_table import KeyHits, KeyTable, save_columns
@@ -28,6 +27,7 @@ from quoth.index.search import search_exactly, search_tables
 from quoth.index.vectors import KeyVectors, Quantizer, stored
 from quoth.storage import seal_folder
 from quoth.text.boundaries import MAY_END, MAY_START, SPACE_BEFORE
+from quoth.text.tokenizer import batches_by_length
 from quoth.timing import timed
 
 TOKENS, DIMENSIONS, PASSAGE = 1_000_000, 384, 125

@@ -36,7 +36,6 @@ from quoth_eval.tasks.entities import (
     EntityQuestion,
     QuestionTemplates,
     read_entity_questions,
-    titled,
 )
 
 PASSAGES, NEGATIVES, BM25_BEST = 2, 6, 20
@@ -117,7 +116,10 @@ def evidence(
     answered = set(answerable([each.question for each in asked], (passage.text for passage in passages)))
     named = [i in answered and len(each.name) >= SHORTEST_NAME for i, each in enumerate(asked)]
     names = [QAExample("", "", (each.name,) if use else ()) for each, use in zip(asked, named, strict=True)]
-    for number, rows_of in holders(names, map(titled, passages)).items():
+    texts = (
+        f"{passage.title}\n|\n{passage.text}" for passage in passages
+    )  # no entity begins in one and ends in the other
+    for number, rows_of in holders(names, texts).items():
         question = asked[number]
         usable = [
             passage

@@ -3,18 +3,21 @@
 Knows: matplotlib, names and intervals. Does not know: what they measure.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from io import StringIO
 from itertools import cycle
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from quoth_eval.statistics import Interval
+if TYPE_CHECKING:  # which imports numpy
+    from quoth_eval.statistics import Interval
 
-Bar = tuple[str, str, Interval]
+Bar: TypeAlias = "tuple[str, str, Interval]"
 """The name of its row, of its series, and where it is."""
-Points = Sequence[tuple[float, Interval]]
+Points: TypeAlias = "Sequence[tuple[float, Interval]]"
 """Places on the x axis with their intervals, in the order in which a line connects them."""
 NEEDS_MATPLOTLIB = "matplotlib draws them; pip install '.[eval]' in a clone of Quoth"
 _INK = "#010203"

@@ -16,12 +16,11 @@ from torch import Tensor
 
 from quoth.arrays import Doubles
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.batches import batches_by_length
 from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, is_decoder, kinds_of, pad
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.npm.twin import LOGITS_PER_BATCH, load_lm, longest
 from quoth.records import Prediction
-from quoth.text.tokenizer import MASK, around_mask
+from quoth.text.tokenizer import MASK, around_mask, batches_by_length
 from quoth_eval.task import HITS
 
 MAX_NEW_TOKENS = 32

@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from quoth.encoders import transformer
-from quoth.encoders.batches import batches_by_length
 from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.encoders.tokens import TokenEncoder
 from quoth.encoders.transformer import (
@@ -27,7 +26,7 @@ from quoth.hub import PUBLISHED_FINGERPRINTS, EncoderSource, ModelSource, locate
 from quoth.ner.config import TaggerConfig
 from quoth.npm.config import NPMConfig
 from quoth.records import Passage
-from quoth.text.tokenizer import FastTokenizer
+from quoth.text.tokenizer import FastTokenizer, batches_by_length
 from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece, "mpnet": tiny_mpnet}

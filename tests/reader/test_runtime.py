@@ -17,7 +17,6 @@ import pytest
 from test_span_reader import QUERY, TEXT, make_reader, passage
 
 import quoth
-from quoth.encoders.batches import PairArrays
 from quoth.encoders.rounding import round_linears
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import GRAPH_FILE, locate, shipped_folder
@@ -26,6 +25,7 @@ from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.runtime import GraphModel, by_graph, open_reader
 from quoth.reader.weights import save_reader
+from quoth.text.tokenizer import PairArrays
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 

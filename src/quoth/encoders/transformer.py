@@ -24,13 +24,21 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth.arrays import Floats
-from quoth.encoders.batches import BATCH_TOKENS, PairArrays, batches_by_length, padded, pair_arrays
 from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder, MPNetEncoder
 from quoth.encoders.rounding import SCALE, RoundedLinear, round_linears, whole
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import PUBLISHED_FINGERPRINTS, EncoderSource
 from quoth.storage import read_json, sha256_file
-from quoth.text.tokenizer import FastTokenizer, Pair, PairTokenizer
+from quoth.text.tokenizer import (
+    BATCH_TOKENS,
+    FastTokenizer,
+    Pair,
+    PairArrays,
+    PairTokenizer,
+    batches_by_length,
+    padded,
+    pair_arrays,
+)
 
 PADDED_TOKENS_PER_BATCH = 8192 if torch.accelerator.is_available() else BATCH_TOKENS
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

@@ -21,13 +21,12 @@ from torch import Tensor
 
 from quoth.arrays import Doubles
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.batches import batches_by_length
 from quoth.encoders.transformer import load_kind, longest_input, pad, placed
 from quoth.errors import TextCutWarning
 from quoth.hub import EncoderSource
 from quoth.records import Prediction
 from quoth.text.boundaries import MAY_END, MAY_START, boundary_flags, trim
-from quoth.text.tokenizer import TextTokenizer, around_mask
+from quoth.text.tokenizer import TextTokenizer, around_mask, batches_by_length
 
 LOGITS_PER_BATCH = 2**27
 """A batch's logits, of all tokens and the whole vocabulary: half a gigabyte."""

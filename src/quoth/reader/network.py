@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.arrays import Floats
-from quoth.encoders.batches import PairArrays
 from quoth.encoders.bert import dense
 from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, PairBatch
 from quoth.reader.config import NEVER, ReaderConfig
+from quoth.text.tokenizer import PairArrays
 
 
 class EndsHead(nn.Module):

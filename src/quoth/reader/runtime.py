@@ -20,13 +20,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from quoth.arrays import Floats
-from quoth.encoders.batches import BATCH_TOKENS, PairArrays
 from quoth.errors import ModelNotFoundError
 from quoth.hub import GRAPH_FILE, READER_FILE, ModelSource, locate
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.spans import SpanReader, check_room
 from quoth.storage import read_json
-from quoth.text.tokenizer import FastTokenizer, PairTokenizer
+from quoth.text.tokenizer import BATCH_TOKENS, FastTokenizer, PairArrays, PairTokenizer
 
 _GPU_DRIVERS = ("/proc/driver/nvidia/version", "/dev/dxg", r"C:\Windows\System32\nvcuda.dll")
 

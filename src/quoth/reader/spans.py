@@ -18,12 +18,20 @@ from numpy.typing import NDArray
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import Source, Spans, settled
 from quoth.arrays import Floats
-from quoth.encoders.batches import PairArrays, batches_by_length, pair_arrays
 from quoth.errors import InputError
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
-from quoth.text.tokenizer import MASK, Pair, PairTokenizer, Tokens, masked_ids
+from quoth.text.tokenizer import (
+    MASK,
+    Pair,
+    PairArrays,
+    PairTokenizer,
+    Tokens,
+    batches_by_length,
+    masked_ids,
+    pair_arrays,
+)
 
 AT_A_TIME = 4
 """Number of a query's passages that are read before it is checked whether the others can change its answer."""
@@ -185,7 +193,7 @@ def best_spans(window: Reading, odds_TW: Floats, most: int = 64) -> Spans:
     first_C, beyond_C = np.divmod(at_C, width)
     offsets_T2, first_C = window.offsets_T2, first_C - window.body
     start_C, end_C = offsets_T2[first_C, 0], offsets_T2[first_C + beyond_C, 1]
-    return Spans(start_C, end_C, flat[at_C], log_sum_exp(flat))
+    return Spans(start_C, end_C, flat[at_C], float(np.logaddexp.reduce(flat)))
 
 
 def merged(parts: Sequence[Spans]) -> Spans:

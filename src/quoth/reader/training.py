@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.encoders.batches import batches_by_length
 from quoth.encoders.transformer import pair_batch
 from quoth.reader.config import NEVER, ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText
@@ -27,7 +26,7 @@ from quoth.reader.network import SpanReaderModel
 from quoth.reader.spans import Reading, legal_in, legal_spans, query_ids, windows
 from quoth.reader.weights import save_reader, trained
 from quoth.text.boundaries import MAY_END, MAY_START
-from quoth.text.tokenizer import PairTokenizer, Pieces, Tokens
+from quoth.text.tokenizer import PairTokenizer, Pieces, Tokens, batches_by_length
 from quoth.training.adapter import set_dropout
 from quoth.training.epochs import by_length, turns
 from quoth.training.losses import grouped_logsumexp
