@@ -31,7 +31,7 @@ from quoth.datasets.questions import QAExample, read_questions
 from quoth.encoders.tokens import QUERIES, queries_of
 from quoth.encoders.transformer import attend_in_fp32, load_base, pad
 from quoth.errors import InputError
-from quoth.hub import SETTINGS_FILE, ModelSource, locate
+from quoth.hub import SETTINGS_FILE, ModelSource
 from quoth.index.search import search_together
 from quoth.index.vectors import top
 from quoth.npm.config import NPMConfig, QueryConfig
@@ -53,7 +53,7 @@ def prepare(run: Run, config: QueryConfig) -> Job:
     """Read the examples, and find where in the corpus their answers stand."""
     if run.corpus is None:
         raise InputError("no corpus to learn from; name one that the model has embedded with --corpus DIR")
-    source = locate(str(run.model), NPMConfig, run.base)
+    source = run.source(NPMConfig)
     if source.config.num_masks == 1:
         raise InputError(f"model {source.name!r} answers with one token; npm-queries is for models of phrases")
     corpus, examples = Corpus.open(run.corpus), read_questions(*run.inputs)

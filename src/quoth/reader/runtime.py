@@ -1,8 +1,7 @@
 """A reader by its name, ready to read: in ONNX Runtime, which starts in a tenth of PyTorch's time, where it can be.
 
 Knows: graphs that lie beside the weights, what this machine has. Does not know: what the graph computes
-(`scripts/reader_graph.py` makes it), how PyTorch loads a network (`weights`). torch is
-imported only where it is used.
+(`scripts/reader_graph.py` makes it), how PyTorch loads a network (`weights`). torch is imported only where it is used.
 """
 
 from __future__ import annotations
