@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import zipfile
 from collections.abc import Sequence
@@ -16,18 +15,13 @@ from safetensors.torch import load_file
 
 from quoth.storage import sha256_file
 from quoth.text.tokenizer import FastTokenizer
+from script_modules import script_module
 from tiny import tiny_bert
 
 
 @pytest.fixture(scope="module")
 def script() -> Any:
-    path = Path(__file__).parents[1] / "scripts" / "base_weights.py"
-    spec = importlib.util.spec_from_file_location("base_weights", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_module("base_weights")
 
 
 def test_weights_come_back_as_they_were_rounded(script: Any, tmp_path: Path) -> None:

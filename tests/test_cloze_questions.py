@@ -1,18 +1,19 @@
 """Questions made of a text's own sentences: the script over the sample documents."""
 
-import importlib.util
 import json
 import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from quoth.corpus.documents import read_documents
 from quoth.datasets.questions import read_questions
 from quoth.text.passages import sentences
+from script_modules import script_module
 
 ROOT = Path(__file__).parents[1]
 PAGES = str(ROOT / "samples" / "atlas-2016.jsonl")
@@ -32,12 +33,7 @@ Made = Callable[..., list[dict[str, str]]]
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """What the script makes with some options. The tagger is loaded once, and sees no more sentences than are asked
     for."""
-    path = ROOT / "scripts" / "cloze_questions.py"
-    spec = importlib.util.spec_from_file_location("cloze_questions", path)
-    assert spec
-    assert spec.loader
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script: Any = script_module("cloze_questions")
     script.Tagger = SimpleNamespace(load=cache(script.Tagger.load))
     script.TAGGED_AT_A_TIME = 16
     out = tmp_path_factory.mktemp("made") / "made.jsonl"

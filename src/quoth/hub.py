@@ -76,6 +76,11 @@ class ModelSource(Generic[C_co]):
         return self.folder if adapted else None
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the model's folder is that of its base encoder too."""
+        return self.folder is not None and self.base == str(self.folder)
+
+    @property
     def encoder(self) -> EncoderSource:
         """The encoder of a model that has only one."""
         return EncoderSource(self.base, self.adapter, self.config.revision)

@@ -341,16 +341,13 @@ def needs(item: Item) -> str:
     """What a table needs, in words."""
     models = dict.fromkeys(each.partition(",")[0] for part in item.parts for each in part.systems)
     learned = {f"{MODELS}/{each.name}" for each in trained(item, item.parts, MODELS)}
+    asked = ", ".join(each for each in models if each not in learned)
     corpora = dict.fromkeys(name for part in item.parts for name in (*part.corpora, *part.also))
     read = dict.fromkeys(each for part in item.parts for task in part.tasks for each, _ in part.reads(task))
     told = [
-        "a run's log.jsonl" if item.log else ", ".join(_bare(each) for each in models if each not in learned),
+        "a run's log.jsonl" if item.log else asked.replace(f"{MODELS}/", "a quoth-zero-ner that asks with: "),
         "models that are trained before" if learned else "",
         f"corpora: {', '.join(corpora)}" if corpora else "",
         ", ".join(read),
     ]
     return "; ".join(filter(None, told))
-
-
-def _bare(name: str) -> str:
-    return name.replace(f"{MODELS}/", "a quoth-zero-ner that asks with: ")

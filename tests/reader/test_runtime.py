@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -26,6 +25,7 @@ from quoth.reader.network import SpanReaderModel
 from quoth.reader.runtime import GraphModel, by_graph, open_reader
 from quoth.reader.weights import save_reader
 from quoth.text.tokenizer import PairArrays
+from script_modules import script_module
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
@@ -33,13 +33,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 @pytest.fixture(scope="module")
 def script() -> Any:
     pytest.importorskip("onnx", reason="onnx is not installed")
-    path = Path(__file__).parents[2] / "scripts" / "reader_graph.py"
-    spec = importlib.util.spec_from_file_location("reader_graph", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_module("reader_graph")
 
 
 @pytest.fixture(scope="module")

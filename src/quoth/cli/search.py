@@ -173,7 +173,7 @@ def _finder(
             check_embedded(corpora, model, "entities")
             zero_ner = load_entities(model, corpora, setup)
             return lambda query, k: zero_ner.search(query, k, entities=entities)
-        case _:
+        case "hybrid":
             from quoth.model.base import FusedSearch, check_weights
 
             keys = {name: keys_of(name) for name in models or [DENSE]}
@@ -182,6 +182,7 @@ def _finder(
                 check_embedded(corpora, name, of)
             searchers = [load_searcher(name, corpora, setup) for name in keys]
             return FusedSearch(searchers, options["fusion"], weights).search
+    raise AssertionError(options["mode"])
 
 
 def _weights(items: list[str] | None) -> dict[str, float]:

@@ -1,8 +1,9 @@
-"""The settings of a token encoder.
+"""The settings of a token encoder, and the number format of all.
 
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
+import os
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -26,3 +27,8 @@ class TokenConfig(ModelConfig):
     ] = 2
     max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256
     titles: Annotated[bool, "Whether a passage's title is read before its text."] = True
+
+
+def wanted_dtype(name: str | None) -> str:
+    """The name of a number format; for None what QUOTH_DTYPE names, or "auto"."""
+    return name or os.environ.get("QUOTH_DTYPE") or "auto"

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from quoth.arrays import Floats
 from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder, MPNetEncoder
+from quoth.encoders.config import wanted_dtype
 from quoth.encoders.rounding import SCALE, RoundedLinear, round_linears, whole
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import PUBLISHED_FINGERPRINTS, EncoderSource
@@ -331,7 +332,7 @@ def placed(model: Any, device: str | None, dtype: str | None) -> Any:
 def dtype_named(name: str | None, device: torch.device) -> str:
     """A key of `DTYPES`, or "int8"; for None what QUOTH_DTYPE names. "auto", which is the default, is what this
     processor multiplies fastest, and fp32 on other devices. Raises InputError."""
-    name = name or os.environ.get("QUOTH_DTYPE") or "auto"
+    name = wanted_dtype(name)
     if name == "auto":
         return fastest_dtype() if device.type == "cpu" else "fp32"
     if name == "int8" and device.type != "cpu":

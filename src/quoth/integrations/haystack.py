@@ -80,11 +80,11 @@ class QuothRetriever(_Stored):
         self.warm_up()
         assert self._searching is not None
         found = self._searching.search(query, self.top_k if top_k is None else top_k)
-        documents = (
-            Document(id=each.id, content=each.text, score=each.metadata.pop("score"), meta=each.metadata)
-            for each in found
-        )
-        return {"documents": [*documents]}
+        documents = []
+        for each in found:
+            meta = {key: value for key, value in each.metadata.items() if key != "score"}
+            documents.append(Document(id=each.id, content=each.text, score=each.metadata["score"], meta=meta))
+        return {"documents": documents}
 
 
 @component

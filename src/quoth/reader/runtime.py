@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from quoth.arrays import Floats
+from quoth.encoders.config import wanted_dtype
 from quoth.errors import ModelNotFoundError
 from quoth.hub import GRAPH_FILE, READER_FILE, ModelSource, locate
 from quoth.reader.config import NEVER, ReaderConfig
@@ -51,12 +52,11 @@ def open_reader(
 def by_graph(source: ModelSource[ReaderConfig], device: str | None, dtype: str | None) -> bool:
     """Whether a reader is to be read by ONNX Runtime: it has a graph, it is to be on the processor, in int8, and
     PyTorch, if it is there already, would not be faster."""
-    whole = source.folder is not None and source.base == str(source.folder) and source.config.head == "ends"
-    if not (whole and (Path(source.base) / GRAPH_FILE).is_file()):
+    if not (source.is_whole and source.config.head == "ends" and (Path(source.base) / GRAPH_FILE).is_file()):
         return False
     if device != "cpu" and (device is not None or any(map(os.path.exists, _GPU_DRIVERS))):
         return False
-    wanted = dtype or os.environ.get("QUOTH_DTYPE") or "auto"
+    wanted = wanted_dtype(dtype)
     return wanted == "int8" or (wanted == "auto" and not ("torch" in sys.modules and _has_amx()))
 
 
@@ -71,15 +71,14 @@ def _has_amx() -> bool:
 
 def _opened(source: ModelSource[ReaderConfig]) -> SpanReader | None:
     """The reader in ONNX Runtime; None if that is not installed, or its sums of 8-bit integers are not exact here."""
-    assert source.folder is not None
-    tokenizer = FastTokenizer.read(source.folder)
+    folder = Path(source.base)
     try:
-        model = GraphModel(source.folder, source.config)
+        model = GraphModel(folder, source.config)
     except (ModuleNotFoundError, SafetensorError, FileNotFoundError):
         return None  # PyTorch says what is wrong
-    if tokenizer is None or not model.exact:
+    if not model.exact or (tokenizer := FastTokenizer.read(folder)) is None:
         return None
-    longest = int(read_json(source.folder / "config.json")["max_position_embeddings"])
+    longest = int(read_json(folder / "config.json")["max_position_embeddings"])
     check_room(source.config, longest, source.name)
     return SpanReader(model, PairTokenizer(tokenizer, True, longest))
 
@@ -130,6 +129,7 @@ class GraphModel:
 
 def _threads() -> int:
     """As many as PyTorch would take: what OMP_NUM_THREADS says, or one per core (0)."""
-    torch = sys.modules.get("torch")
+    if torch := sys.modules.get("torch"):
+        return int(torch.get_num_threads())
     given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(torch.get_num_threads()) if torch else int(given) if given.isdigit() else 0
+    return int(given) if given.isdigit() else 0

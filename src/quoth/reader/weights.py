@@ -43,7 +43,7 @@ def load_reader(
     encoder, hf = (load_base if with_dropouts else load_encoder)(source.encoder)
     model = SpanReaderModel(encoder, source.config).eval()
     if source.folder is not None:
-        _apply(model, source.folder / READER_FILE, stored_whole(source))
+        _apply(model, source.folder / READER_FILE, source.is_whole)
     longest = longest_input(encoder.config)
     check_room(source.config, longest, source.name)
     return model, PairTokenizer(hf, getattr(encoder.config, "type_vocab_size", 1) > 1, longest)
@@ -99,11 +99,6 @@ def save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> Non
 def trained(model: SpanReaderModel) -> dict[str, torch.nn.Parameter]:
     """The weights that training changes: all but the word embeddings."""
     return {name: each for name, each in model.named_parameters() if not name.endswith("word_embeddings.weight")}
-
-
-def stored_whole(source: ModelSource[ReaderConfig]) -> bool:
-    """Whether a reader's folder has its encoder too."""
-    return source.folder is not None and source.base == str(source.folder)
 
 
 def _apply(model: SpanReaderModel, file: Path, heads_only: bool) -> None:

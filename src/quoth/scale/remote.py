@@ -168,10 +168,9 @@ class RemoteFolder:
         """Remove from the URL what a writer that was interrupted has left: segments from this name on, of which no
         manifest knows, and those that were being written."""
         if self.is_remote:
-            left = {f"segments/{name.split('/')[1]}" for name in self._sizes() if name.startswith("segments/")}
-            for each in left:
-                if not is_number(each[9:]) or each[9:] >= first:
-                    self.remove(each)
+            for each in {name.split("/")[1] for name in self._sizes() if name.startswith("segments/")}:
+                if not is_number(each) or each >= first:
+                    self.remove(f"segments/{each}")
 
     def state(self) -> frozenset[str]:
         """Names that change when somebody adds, deletes or embeds."""

@@ -57,6 +57,15 @@ def read_pages(pages: Sequence[str | Path], heldout: str | None) -> list[Documen
     return documents
 
 
+def over_pages(given: Given, heldout: str | None = None) -> Given:
+    """The call over a corpus of its files, as `read_pages` reads them, if it names any."""
+    if not given.files:
+        return given
+    made = Corpus.create(given.scratch / "pages.quoth", MEASURED)
+    made.add(read_pages(given.files, heldout))
+    return replace(given, corpora=(made,))
+
+
 def cloze_task(blanks: Sequence[Blank], settings: Mapping[str, Any]) -> Task[Blank]:
     """Blanks to fill, those of neighbouring passages together; a blank's own passage is hidden."""
     examples = []
@@ -129,14 +138,9 @@ def phrases(propose: Callable[[], Phrases]) -> System[Blank]:
 
 
 def _make(given: Given, settings: ClozeSettings) -> Prepared:
-    counted = {}
-    if given.files:
-        pages = read_pages(given.files, settings.heldout)
-        made = Corpus.create(given.scratch / "pages.quoth", MEASURED)
-        made.add(pages)
-        given = replace(given, corpora=(made,))
-        counted["num_pages"] = len(pages)
+    given = over_pages(given, settings.heldout)
     corpus = given.one_corpus("cloze")
+    counted = {"num_pages": corpus.num_documents} if given.files else {}
     count = maxsize if given.limit is None else ceil(given.limit / len(KINDS))
     passages = list(corpus.passages())
     blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, given.seed)][: given.limit]

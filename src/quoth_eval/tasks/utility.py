@@ -5,28 +5,22 @@ Knows: which phrases are hidden, what is measured of `REALM.likelihood`. Does no
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import exp
 from statistics import fmean
 from sys import maxsize
 from typing import Any
 
-from quoth.corpus.corpus import Corpus
 from quoth.datasets.blanks import Blank, draw_blanks
 from quoth.datasets.judging import answer_rank
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
-from quoth.text.passages import MEASURED
 from quoth_eval.spec import Given, Prepared, TaskSpec
 from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, recalls
-from quoth_eval.tasks.cloze import read_pages
+from quoth_eval.tasks.cloze import over_pages
 
 
 def _make(given: Given, settings: object) -> Prepared:
-    if given.files:
-        made = Corpus.create(given.scratch / "pages.quoth", MEASURED)
-        made.add(read_pages(given.files, None))
-        given = replace(given, corpora=(made,))
+    given = over_pages(given)
     corpus = given.one_corpus("utility")
     drawn = draw_blanks(list(corpus.passages()), "content", maxsize, given.seed)
     blanks = [blank for blank in drawn if blank.answer.isascii()][: given.limit]  # a vocabulary may lack other letters
