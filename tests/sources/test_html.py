@@ -74,7 +74,8 @@ PARTS = st.one_of(st.text("ab <&\n\u00e9", max_size=6), TAGS.map("<{}>".format),
 @given(st.lists(PARTS, max_size=25).map("".join))
 def test_any_page_is_read_and_points_back(body: str) -> None:
     content = f"<meta charset=utf-8><body>{body}".encode()
-    points_back(content, read(content, "x.html"))
+    # To browsers a processing instruction is a comment; here it would count as a child.
+    points_back(content.replace(b"<?php a ?>", b"<!-- a -->"), read(content, "x.html"))
 
 
 @pytest.mark.parametrize(
