@@ -21,8 +21,9 @@ from torch import Tensor
 
 from benchmarks.measure import cpu_seconds, machine
 from quoth import NPM, Corpus, Reader
-from quoth.encoders.transformer import pair_batch, run_batched
-from quoth.reader.runtime import GraphModel, open_reader
+from quoth.encoders.encoder import run_batched
+from quoth.encoders.transformer import on_arrays, pair_batch
+from quoth.reader.runtime import GraphReader, open_reader
 from quoth.reader.spans import Reading, SpanReader, query_ids
 from quoth.text.tokenizer import MASK
 
@@ -73,7 +74,7 @@ def compare(corpus: Corpus, texts: list[str], given: argparse.Namespace) -> None
             sums[name] += cpu_seconds(lambda call=call, text=text, firsts=firsts: firsts.append(call(text)))
         same += firsts[0] == firsts[1]
     read = dict(zip(names, ("", *(f"{each.count / len(texts):.1f}" for each in (enough, every))), strict=True))
-    runtime = "ONNX Runtime" if isinstance(own.model, GraphModel) else "PyTorch"
+    runtime = "ONNX Runtime" if isinstance(own.model, GraphReader) else "PyTorch"
     print(f"{len(texts)} texts, {given.corpus.name}, {runtime}, {machine()}; first answers the same: {same}")
     print("| | CPU ms per text | of the forward | passages |\n|---|---:|---:|---:|")
     for name, seconds in sums.items():
@@ -108,7 +109,7 @@ def forward(reading: SpanReader, inputs: list[Reading]) -> None:
         states_BTH: Tensor = reading.model.encoder(**batch.arguments()).last_hidden_state
         return states_BTH
 
-    for _ in run_batched(inputs, [len(each.pair.ids_T) for each in inputs], states):
+    for _ in run_batched(inputs, [len(each.pair.ids_T) for each in inputs], on_arrays(states)):
         pass
 
 

@@ -23,7 +23,7 @@ from realm_job import REALM_JOBS, train_realm
 from safetensors.torch import load_file, save_file
 
 from quoth.corpus.documents import read_documents
-from quoth.encoders.rounding import all_whole
+from quoth.encoders.bert import all_whole
 from quoth.hub import MINILM, ModelSource
 from quoth.npm.batches import tokenize_documents
 from quoth.npm.collate import make_batch

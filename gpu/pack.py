@@ -14,11 +14,10 @@ import lzma
 import shutil
 from pathlib import Path
 
-from safetensors.torch import load_file, save_file
-from torch import Tensor
+from safetensors.numpy import load_file, save_file
 
 from quoth.corpus.documents import read_documents
-from quoth.encoders.rounding import rounded
+from quoth.encoders.rounding import Stored, rounded
 from quoth.hub import SETTINGS_FILE, locate
 from quoth.npm.config import NPMConfig
 from quoth.training.run import without
@@ -40,10 +39,10 @@ def pack_other_base(base: Path, folder: Path) -> None:
     """A base's folder with its weights rounded, in files of at most PART bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     copy_beside_weights(base, folder)
-    parts: list[dict[str, Tensor]] = [{}]
+    parts: list[Stored] = [{}]
     for name, weight in load_file(base / "model.safetensors").items():
         stored = rounded(name, weight) if weight.ndim == 2 else {name: weight}
-        if sum(tensor.nbytes for tensor in (*parts[-1].values(), *stored.values())) > PART:
+        if sum(array.nbytes for array in (*parts[-1].values(), *stored.values())) > PART:
             parts.append({})
         parts[-1] |= stored
     for number, part in enumerate(parts):

@@ -18,7 +18,7 @@ from quoth.corpus.documents import read_documents
 from quoth.hub import MINILM, SETTINGS_FILE, ModelSource, locate, shipped_folder, shipped_settings
 from quoth.index.tables import KeyTables
 from quoth.realm.config import REALMConfig
-from quoth.realm.towers import PassageEncoder
+from quoth.realm.passages import PassageEncoder
 from quoth.realm.trained import PARTS, TrainedREALM
 from quoth.registry import SYSTEMS
 from quoth.training.recipes import run_recipe

@@ -43,7 +43,8 @@ either finds as much in the other's vectors (docs/log.md, "The base in 8 bits"),
 SETTINGS_FILE = "quoth.json"
 HEADS_FILE = "heads.safetensors"
 READER_FILE = "reader.safetensors"
-GRAPH_FILE = "reader.onnx"
+WEIGHTS = "model.safetensors"
+"""An encoder's, in its folder."""
 
 C = TypeVar("C", bound=ModelConfig)
 C_co = TypeVar("C_co", bound=ModelConfig, covariant=True)

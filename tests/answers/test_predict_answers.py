@@ -10,7 +10,7 @@ import pytest
 
 from quoth.answers.evidence import Source, Spans, predict_spans, propose_spans, settled
 from quoth.reader.spans import Reading
-from quoth.realm.own_reader import Read, explain_likelihood, predict_answers, predict_words
+from quoth.realm.answering import Read, explain_likelihood, predict_answers, predict_words
 from quoth.records import Evidence, Passage, PassageShare, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.text.tokenizer import Pair

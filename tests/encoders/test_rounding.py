@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from quoth.encoders.rounding import RoundedLinear, round_linears
+from quoth.encoders.bert import RoundedLinear, round_linears
 
 
 def test_a_layer_multiplies_what_is_rounded() -> None:

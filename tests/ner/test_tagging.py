@@ -13,8 +13,9 @@ from quoth.encoders.transformer import load_base
 from quoth.errors import InputError, TrainingError
 from quoth.hub import locate
 from quoth.ner.config import TaggingConfig
+from quoth.ner.network import TagNetwork
 from quoth.ner.recipe import NO_LABEL, batches, examples, lowered, tagging_loss
-from quoth.ner.tagger import Tagger, TagNetwork
+from quoth.ner.tagger import Tagger
 from quoth.ner.tags import bio_labels
 from quoth.npm.config import NPMConfig
 from quoth.records import TaggedSpan, TaggedText

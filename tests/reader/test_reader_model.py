@@ -18,8 +18,8 @@ from quoth.errors import EmptyCorpusError, InputError
 from quoth.index import retriever
 from quoth.index.retriever import Retriever
 from quoth.npm.blanks import LEAST, Asked, combine, passages_of, words_beside
+from quoth.realm.answering import GivenReader
 from quoth.realm.model import REALM
-from quoth.realm.own_reader import GivenReader
 from quoth.records import Evidence, Passage, Prediction
 from quoth.text.tokenizer import FastTokenizer, masked_ids
 from quoth.timing import STEPS, timed

@@ -22,7 +22,7 @@ from quoth.realm.config import REALMConfig
 from quoth.realm.convert import READER_NAMES, TOWER_NAMES, Names, convert
 from quoth.realm.losses import log_retrieval, marginal_choice_loss, marginal_per_token, relevance
 from quoth.realm.network import readings
-from quoth.realm.towers import passage_inputs
+from quoth.realm.passages import passage_inputs
 from quoth.realm.trained import PARTS, TrainedREALM
 from quoth.text.tokenizer import FastTokenizer, Pair, PairTokenizer
 

@@ -22,7 +22,7 @@ from quoth.reader.spans import legal_spans
 from quoth.realm.config import FineTuneConfig, REALMConfig
 from quoth.realm.finetune import FineTuneTask, right_spans
 from quoth.realm.network import readings
-from quoth.realm.towers import PassageEncoder
+from quoth.realm.passages import PassageEncoder
 from quoth.realm.trained import TrainedREALM
 from quoth.records import Document
 from quoth.training.distributed import World

@@ -23,9 +23,9 @@ from quoth.index.tables import KeyTables
 from quoth.realm import index_refresh
 from quoth.realm.config import PretrainConfig, REALMConfig
 from quoth.realm.index_refresh import BUILDER_LOG, INDEX, KEYS, TOWERS, IndexRefresher, index_step
+from quoth.realm.passages import PassageEncoder
 from quoth.realm.pretrain import PretrainTask
 from quoth.realm.salient import MaskedTexts
-from quoth.realm.towers import PassageEncoder
 from quoth.training.trainer import Progress, Trainer
 from realm_runs import DOCUMENTS, Names, environment, make_corpus, make_model, scattered, trained
 

@@ -21,7 +21,7 @@ from quoth.reader.spans import Reading, legal_spans
 from quoth.realm.config import REALMConfig
 from quoth.realm.network import MLMHead, ReaderModel, readings
 from quoth.realm.own_reader import OwnReader
-from quoth.realm.towers import pair_tokenizer
+from quoth.realm.passages import pair_tokenizer
 from quoth.text.boundaries import MAY_END, MAY_START, words
 from quoth.text.tokenizer import Pair, PairTokenizer
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta, tiny_sentencepiece

@@ -15,9 +15,9 @@ from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.realm.config import PretrainConfig, REALMConfig
 from quoth.realm.index_refresh import IndexRefresher
+from quoth.realm.passages import PassageEncoder
 from quoth.realm.pretrain import PretrainTask, rows_holding
 from quoth.realm.salient import Masked, MaskedTexts
-from quoth.realm.towers import PassageEncoder
 from quoth.realm.trained import TrainedREALM
 from quoth.records import Document, Passage
 from quoth.training.distributed import SINGLE_PROCESS, World

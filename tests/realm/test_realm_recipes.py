@@ -18,7 +18,7 @@ from quoth.errors import CorpusNotFoundError, InputError, LockedError
 from quoth.hub import ModelSource, locate
 from quoth.realm.config import REALMConfig
 from quoth.realm.network import readings
-from quoth.realm.towers import PassageEncoder
+from quoth.realm.passages import PassageEncoder
 from quoth.realm.trained import PARTS, TrainedREALM
 from quoth.storage import WriterLock
 from quoth.training.recipes import RECIPES, run_recipe

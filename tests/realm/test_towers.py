@@ -20,7 +20,8 @@ from quoth.encoders.transformer import PairBatch, Transformer, load_base, pair_b
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, locate
 from quoth.realm.config import REALMConfig
-from quoth.realm.towers import QUERY_CHARACTERS, PassageEncoder, Tower, embed, passage_inputs
+from quoth.realm.passages import QUERY_CHARACTERS, PassageEncoder, embed, passage_inputs
+from quoth.realm.towers import Tower
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.text.tokenizer import Pair, PairTokenizer, fill_in, masked_ids
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta

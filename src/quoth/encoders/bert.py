@@ -9,9 +9,9 @@ Why it exists: importing transformers' modelling code takes longer than all othe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError
@@ -19,46 +19,12 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-from quoth.encoders.rounding import all_whole
+from quoth.encoders.config import GELU, BertConfig
+from quoth.encoders.rounding import LARGEST, SCALE, SMALLEST, names_of, rounded, whole
 from quoth.errors import ModelNotFoundError
-from quoth.storage import read_json
 
-MODEL_TYPES = ("bert", "roberta", "xlm-roberta", "mpnet")
 FARTHEST = 128
 """Tokens at this distance or farther share a bucket (T5, §2.1)."""
-GELU = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
-"""The activations that a `config.json` may name, and torch's `approximate` argument for each."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BertConfig:
-    """The part of `config.json` that shapes the encoder."""
-
-    model_type: str
-    vocab_size: int
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-    max_position_embeddings: int
-    type_vocab_size: int = 2
-    relative_attention_num_buckets: int = 32
-    layer_norm_eps: float = 1e-12
-    pad_token_id: int = 0
-    hidden_act: str = "gelu"
-    position_embedding_type: str = "absolute"
-
-    @classmethod
-    def read(cls, folder: Path) -> Self | None:
-        """The folder's settings, or None if this module does not support its architecture."""
-        if not all((folder / name).is_file() for name in ("config.json", "model.safetensors")):
-            return None
-        values = read_json(folder / "config.json")
-        covered = values.get("model_type") in MODEL_TYPES and not values.get("is_decoder")
-        known = {field.name: values[field.name] for field in fields(cls) if values.get(field.name) is not None}
-        if not covered or known.get("hidden_act", "gelu") not in GELU:
-            return None
-        return cls(**known) if known.get("position_embedding_type", "absolute") == "absolute" else None
 
 
 class States(NamedTuple):
@@ -224,6 +190,19 @@ def _own_name(name: str) -> str:
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
+def all_whole(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Every stored weight in fp32, by its name."""
+    return {name: whole_tensor(stored, name) for name in names_of(stored)}
+
+
+def whole_tensor(stored: Mapping[str, Tensor], name: str) -> Tensor:
+    """The stored weight of that name in fp32."""
+    scale_R1 = stored.get(f"{name}{SCALE}")
+    if scale_R1 is None:
+        return stored[name].float()
+    return torch.from_numpy(whole({name: stored[name].numpy(), f"{name}{SCALE}": scale_R1.numpy()}, name))
+
+
 class MPNetEncoder(BertEncoder):
     """MPNet: BERT without token types, with a bias for the distance of two tokens added to their attention."""
 
@@ -258,3 +237,40 @@ def dense(inputs: int, outputs: int) -> nn.Linear:
     nn.init.normal_(layer.weight, std=0.02)
     nn.init.zeros_(layer.bias)
     return layer
+
+
+class RoundedLinear(nn.Module):
+    """A linear layer that multiplies 8-bit integers: its weights are rounded once, with a scale for each output, its
+    inputs in each call, with a scale for each token."""
+
+    weight_IO: Tensor
+    scale_O: Tensor
+    bias: Tensor
+
+    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
+        super().__init__()
+        stored = rounded("weight", weight_OI.detach().numpy())
+        self.register_buffer("weight_IO", torch.from_numpy(stored["weight"]).T)
+        self.register_buffer("scale_O", torch.from_numpy(stored[f"weight{SCALE}"]).flatten())
+        self.register_buffer("bias", weight_OI.new_zeros(len(weight_OI)) if bias_O is None else bias_O.detach())
+
+    @property
+    def weight(self) -> Tensor:
+        """fp32 [O, I]; some models look at it."""
+        return (self.weight_IO * self.scale_O).T
+
+    def forward(self, x: Tensor) -> Tensor:
+        """fp32 [..., O] of fp32 [..., I]."""
+        x_TI = x.flatten(0, -2)
+        scale_T1 = x_TI.abs().amax(dim=1, keepdim=True).clamp_min(SMALLEST) / LARGEST
+        whole_TO = torch._int_mm((x_TI / scale_T1).round_().to(torch.int8), self.weight_IO)
+        y_TO = torch.addcmul(self.bias, whole_TO.float().mul_(scale_T1), self.scale_O)
+        return y_TO.view(*x.shape[:-1], len(self.scale_O))
+
+
+def round_linears(model: nn.Module) -> None:
+    """Replace a model's linear layers, fp32 on the processor, by layers in 8-bit integers."""
+    for module in list(model.modules()):
+        for name, part in module.named_children():
+            if isinstance(part, nn.Linear):
+                setattr(module, name, RoundedLinear(part.weight, part.bias))

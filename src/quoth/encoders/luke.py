@@ -18,15 +18,16 @@ import torch
 from torch import Tensor, nn
 
 from quoth.arrays import Floats, Ints
+from quoth.encoders.encoder import fingerprint_of, longest_input, run_batched
 from quoth.encoders.transformer import (
+    PADDED_TOKENS_PER_BATCH,
     apply_adapter,
-    fingerprint_of,
     kinds_of,
     load_kind,
-    longest_input,
+    on_arrays,
     pad,
+    parameters,
     placed,
-    run_batched,
 )
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
@@ -175,7 +176,7 @@ class EntityNetwork:
             for one in self.tokenizer.inputs(text, tokens, spans_S2)
         ]
         costs = [len(one.input_ids) + TOKENS_PER_ENTITY * len(one.spans) for one in inputs]
-        for member, rows_ED in run_batched(inputs, costs, self._forward):
+        for member, rows_ED in run_batched(inputs, costs, on_arrays(self._forward), PADDED_TOKENS_PER_BATCH):
             one = inputs[member]
             rows[one.text][one.spans] = rows_ED[: len(one.spans)]
         return rows
@@ -266,5 +267,5 @@ def load_luke(
     encoder.entity_embeddings.entity_embeddings = nn.Embedding(1, table_VD.shape[1], _weight=table_VD[[mask]])
     if source.adapter is not None:
         apply_adapter(encoder, source.adapter)
-    fingerprint = fingerprint_of(model, tokenizer, None)
+    fingerprint = fingerprint_of(parameters(model), tokenizer, None)
     return placed(model, device, dtype).eval(), tokenizer, fingerprint

@@ -1,71 +1,41 @@
 """Weights in 8-bit integers with a scale for each row: a quarter of the space, an error of at most 0.4 % of a row's
 largest weight.
 
-Knows: rounding, its inverse, and products of what is rounded. Does not know: networks, files.
+Knows: rounding and its inverse, of arrays. Does not know: products of what is rounded, networks, files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
+from quoth.arrays import Floats
+
+Stored = dict[str, NDArray[Any]]
+"""Weights by the names that they are stored under; a matrix that is rounded has its scales beside it."""
 SCALE = ".scale"
 """What the name of a matrix's scales has in addition to its own."""
-_LARGEST = 127
-_SMALLEST = 1e-12
+LARGEST = 127
+SMALLEST = 1e-12
 
 
-def rounded(name: str, matrix_RD: Tensor) -> dict[str, Tensor]:
+def rounded(name: str, matrix_RD: Floats) -> Stored:
     """A matrix as bytes [R, D] and the scales [R, 1] of its rows, by the names that they are stored under."""
-    scale_R1 = matrix_RD.abs().amax(dim=1, keepdim=True).clamp_min(_SMALLEST) / _LARGEST
-    return {name: (matrix_RD / scale_R1).round().to(torch.int8), f"{name}{SCALE}": scale_R1}
+    scale_R1 = np.maximum(np.abs(matrix_RD).max(axis=1, keepdims=True), np.float32(SMALLEST)) / np.float32(LARGEST)
+    return {name: np.round(matrix_RD / scale_R1).astype(np.int8), f"{name}{SCALE}": scale_R1}
 
 
-def whole(stored: Mapping[str, Tensor], name: str) -> Tensor:
+def whole(stored: Mapping[str, NDArray[Any]], name: str) -> Floats:
     """The stored weight of that name in fp32."""
-    weight, scale_R1 = stored[name].float(), stored.get(f"{name}{SCALE}")
-    return weight if scale_R1 is None else weight.mul_(scale_R1)  # in place of the copy: half of the time
+    weight, scale_R1 = stored[name].astype(np.float32), stored.get(f"{name}{SCALE}")
+    if scale_R1 is not None:
+        weight *= scale_R1  # in place of the copy: half of the time
+    return weight
 
 
-def all_whole(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Every stored weight in fp32, by its name."""
-    return {name: whole(stored, name) for name in stored if not name.endswith(SCALE)}
-
-
-class RoundedLinear(nn.Module):
-    """A linear layer that multiplies 8-bit integers: its weights are rounded once, with a scale for each output, its
-    inputs in each call, with a scale for each token."""
-
-    weight_IO: Tensor
-    scale_O: Tensor
-    bias: Tensor
-
-    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
-        super().__init__()
-        stored = rounded("weight", weight_OI.detach())
-        self.register_buffer("weight_IO", stored["weight"].T)
-        self.register_buffer("scale_O", stored[f"weight{SCALE}"].flatten())
-        self.register_buffer("bias", weight_OI.new_zeros(len(weight_OI)) if bias_O is None else bias_O.detach())
-
-    @property
-    def weight(self) -> Tensor:
-        """fp32 [O, I]; some models look at it."""
-        return (self.weight_IO * self.scale_O).T
-
-    def forward(self, x: Tensor) -> Tensor:
-        """fp32 [..., O] of fp32 [..., I]."""
-        x_TI = x.flatten(0, -2)
-        scale_T1 = x_TI.abs().amax(dim=1, keepdim=True).clamp_min(_SMALLEST) / _LARGEST
-        whole_TO = torch._int_mm((x_TI / scale_T1).round_().to(torch.int8), self.weight_IO)
-        y_TO = torch.addcmul(self.bias, whole_TO.float().mul_(scale_T1), self.scale_O)
-        return y_TO.view(*x.shape[:-1], len(self.scale_O))
-
-
-def round_linears(model: nn.Module) -> None:
-    """Replace a model's linear layers, fp32 on the processor, by layers in 8-bit integers."""
-    for module in list(model.modules()):
-        for name, part in module.named_children():
-            if isinstance(part, nn.Linear):
-                setattr(module, name, RoundedLinear(part.weight, part.bias))
+def names_of(stored: Mapping[str, Any]) -> list[str]:
+    """The names of the weights, without those of scales."""
+    return [name for name in stored if not name.endswith(SCALE)]

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from quoth.arrays import Floats
 from quoth.encoders.config import TokenConfig
+from quoth.encoders.encoder import Encoder
+from quoth.encoders.graph import open_encoder
 from quoth.encoders.keys import EncodedPassage, TextSpan, Vectors
-from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, ModelSource
 from quoth.records import Passage
@@ -39,20 +40,18 @@ class TokenEncoder:
 
     keys = "tokens"
 
-    def __init__(
-        self, transformer: Transformer, config: TokenConfig, name: str, queries: Transformer | None = None
-    ) -> None:
+    def __init__(self, encoder: Encoder, config: TokenConfig, name: str, queries: Encoder | None = None) -> None:
         self.name = name
-        self._transformer, self._queries = transformer, queries or transformer
+        self._encoder, self._queries = encoder, queries or encoder
         self.config = config
-        self.dimensions = transformer.dimensions
+        self.dimensions = encoder.dimensions
         self.scale = config.similarity_scale or self.dimensions**-0.5
-        longest = min(config.max_tokens, transformer.max_tokens)
-        self.tokenizer = TextTokenizer(transformer.tokenizer, num_masks=config.num_masks, max_tokens=longest)
+        longest = min(config.max_tokens, encoder.max_tokens)
+        self.tokenizer = TextTokenizer(encoder.tokenizer, num_masks=config.num_masks, max_tokens=longest)
         self._query_tokenizer = TextTokenizer(
-            transformer.tokenizer, num_masks=config.num_masks, max_tokens=transformer.max_tokens
+            encoder.tokenizer, num_masks=config.num_masks, max_tokens=encoder.max_tokens
         )
-        settings = f"{transformer.fingerprint} {BOUNDARIES_VERSION} {config.normalize} {longest}"
+        settings = f"{encoder.fingerprint} {BOUNDARIES_VERSION} {config.normalize} {longest}"
         if self.tokenizer.spells:
             settings += f" {SPELLING_VERSION}"
         if not config.titles:
@@ -64,7 +63,7 @@ class TokenEncoder:
         cls, source: ModelSource[TokenConfig], *, device: str | None = None, dtype: str | None = None
     ) -> TokenEncoder:
         """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
-        load = partial(Transformer.load, device=device, dtype=dtype)
+        load = partial(open_encoder, device=device, dtype=dtype)
         tuned = queries_of(source)
         return cls(load(source.encoder), source.config, source.name, None if tuned is None else load(tuned))
 
@@ -77,7 +76,7 @@ class TokenEncoder:
         """Encode passages as "Title. text", long ones in several windows."""
         tokenized = self.tokenizer.passages(texts, titles)
         windows = [window for passage in tokenized for window in passage.windows]
-        states = iter(self._transformer.encode([window.input_ids for window in windows]))
+        states = iter(self._encoder.encode([window.input_ids for window in windows]))
         empty = np.zeros((0, self.dimensions), np.float32)
         return [
             EncodedPassage(

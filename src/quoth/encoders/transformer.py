@@ -1,13 +1,10 @@
-"""A Hugging Face encoder with an optional PEFT adapter: token ids in, last hidden states out; and the one loop in which
-networks run without gradients, over batches of inputs of similar length.
+"""Encoders in PyTorch: those of Hugging Face with an optional PEFT adapter.
 
-Knows: loading, devices, dtypes, padding, the size of batches. Does not know: what the vectors are for.
+Knows: loading, devices, dtypes, tensors of batches. Does not know: what the vectors are for.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,36 +13,21 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from quoth.arrays import Floats
-from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder, MPNetEncoder
-from quoth.encoders.config import wanted_dtype
-from quoth.encoders.rounding import SCALE, RoundedLinear, round_linears, whole
+from quoth.arrays import Floats, Ints
+from quoth.encoders.bert import BertEncoder, MPNetEncoder, RoundedLinear, round_linears, whole_tensor
+from quoth.encoders.config import MODEL_TYPES, BertConfig, wanted_dtype
+from quoth.encoders.encoder import Encoder, adapter_parts, does_not_fit, fingerprint_of
+from quoth.encoders.rounding import SCALE
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import PUBLISHED_FINGERPRINTS, EncoderSource
-from quoth.storage import read_json, sha256_file
-from quoth.text.tokenizer import (
-    BATCH_TOKENS,
-    FastTokenizer,
-    Pair,
-    PairArrays,
-    PairTokenizer,
-    batches_by_length,
-    padded,
-    pair_arrays,
-)
+from quoth.hub import EncoderSource
+from quoth.text.tokenizer import BATCH_TOKENS, FastTokenizer, Pair, PairArrays, PairTokenizer, padded, pair_arrays
 
 PADDED_TOKENS_PER_BATCH = 8192 if torch.accelerator.is_available() else BATCH_TOKENS
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-_POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer", "luke")
-_SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "modules_to_save", "fan_in_fan_out")
-PROBE = "Quoth the Raven: it's naïve, CAFÉ, ½ Καζαντζάκης 세종대왕은 القاهرة दिल्ली 北京 🙂"
 
 Input = TypeVar("Input")
 # In bf16 oneDNN keeps what it compiled for every shape of a batch, a thousand of them: 1.4 GB after 160 questions, 0.9
@@ -53,23 +35,21 @@ Input = TypeVar("Input")
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
 
 
-class Transformer:
-    """A loaded encoder, with the fingerprint of its weights and tokenizer."""
+class Transformer(Encoder):
+    """A loaded encoder in PyTorch."""
+
+    batch_tokens = PADDED_TOKENS_PER_BATCH
 
     def __init__(self, model: Any, tokenizer: Any, fingerprint: str) -> None:
+        super().__init__(model.config, tokenizer, fingerprint)
         self.model = model.eval()
-        self.tokenizer = tokenizer
-        self.fingerprint = fingerprint
         self.device = next(model.parameters()).device
-        self.dimensions = int(model.config.hidden_size)
-        self.max_tokens = longest_input(model.config)
-        self.pad_id = int(tokenizer.pad_token_id or 0)
 
     @classmethod
     def load(cls, source: EncoderSource, *, device: str | None = None, dtype: str | None = None) -> Transformer:
         """Raises ModelNotFoundError if the model cannot be loaded, InputError on an unknown dtype or device."""
         model, tokenizer = load_encoder(source)
-        fingerprint = fingerprint_of(model, tokenizer, source.adapter)
+        fingerprint = fingerprint_of(parameters(model), tokenizer, source.adapter)
         if source.adapter is not None:
             apply_adapter(model, source.adapter)
         return cls(placed(model, device, dtype), tokenizer, fingerprint)
@@ -81,23 +61,17 @@ class Transformer:
         Raises ModelNotFoundError if it cannot be loaded or is another kind of model.
         """
         model, tokenizer = load_kind(EncoderSource(name), _classifier, "name quoth-tagger, a folder or a hub id")
-        return cls(model.to(device_named(device)), tokenizer, fingerprint_of(model, tokenizer, None))
+        return cls(model.to(device_named(device)), tokenizer, fingerprint_of(parameters(model), tokenizer, None))
 
-    def encode(self, inputs: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
-        """Last hidden states of each input: a list of [T, D], in the order given."""
-        results: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(inputs)
-        for member, states_TD in run_batched(inputs, list(map(len, inputs)), self._states):
-            results[member] = states_TD[: len(inputs[member])]
-        return results
-
-    def _states(self, inputs: Sequence[NDArray[np.int64]]) -> Tensor:
-        ids_BT, mask_BT = pad(inputs, self.pad_id)
-        output = self.model(input_ids=ids_BT.to(self.device), attention_mask=mask_BT.to(self.device))
-        states_BTD: Tensor = output.last_hidden_state
-        return states_BTD
+    def states(self, batch: PairArrays, added_BTD: Floats | None = None) -> Floats:
+        given = PairBatch.of(batch, self.device).arguments()
+        if added_BTD is not None:
+            words_BTD = self.model.get_input_embeddings()(given.pop("input_ids"))
+            given["inputs_embeds"] = words_BTD + torch.from_numpy(added_BTD).to(words_BTD)
+        return on_arrays(lambda _: self.model(**given).last_hidden_state)([])
 
 
-def pad(inputs: Sequence[NDArray[np.int64]], pad_id: int) -> tuple[Tensor, Tensor]:
+def pad(inputs: Sequence[Ints], pad_id: int) -> tuple[Tensor, Tensor]:
     """Input ids and attention mask: [B, T] each."""
     ids_BT, mask_BT = padded(inputs, pad_id)
     return torch.from_numpy(ids_BT), torch.from_numpy(mask_BT)
@@ -129,19 +103,15 @@ def pair_batch(tokenizer: PairTokenizer, pairs: Sequence[Pair], device: torch.de
     return PairBatch.of(pair_arrays(tokenizer, pairs), device)
 
 
-@torch.inference_mode()
-def run_batched(
-    inputs: Sequence[Input], lengths: Sequence[int], forward: Callable[[list[Input]], Tensor]
-) -> Iterator[tuple[int, Floats]]:
-    """The index of every input and its row of what `forward` makes of a batch, [B, ...], as float32 on the CPU.
+def on_arrays(forward: Callable[[list[Input]], Tensor]) -> Callable[[list[Input]], Floats]:
+    """The same without gradients, its result as float32 on the CPU."""
 
-    A batch has a bounded number of tokens, its inputs padded to the longest, as `lengths` says. The longest inputs come
-    first, so a batch that does not fit into memory fails at once. If rows have a token axis, they are as long as the
-    longest input of their batch.
-    """
-    for members in batches_by_length(lengths, PADDED_TOKENS_PER_BATCH):
-        rows_B = forward([inputs[member] for member in members]).float().cpu().numpy()
-        yield from zip(members, rows_B, strict=True)
+    def run(inputs: list[Input]) -> Floats:
+        with torch.inference_mode():
+            rows: Floats = forward(inputs).float().cpu().numpy()
+        return rows
+
+    return run
 
 
 def load_encoder(source: EncoderSource) -> tuple[Any, Any]:
@@ -165,7 +135,7 @@ def _rounded_weights(folder: Path) -> dict[str, Tensor]:
     if not file.is_file():
         return {}
     stored = load_file(file)
-    return {name: whole(stored, name) for name in stored if f"{name}{SCALE}" in stored}
+    return {name: whole_tensor(stored, name) for name in stored if f"{name}{SCALE}" in stored}
 
 
 def load_base(source: EncoderSource) -> tuple[Any, Any]:
@@ -266,43 +236,12 @@ def attend_in_fp32(model: Any) -> None:
 
 def apply_adapter(model: Any, folder: Path) -> None:
     """Add a LoRA adapter, as PEFT saves it, to the weights in place: W += (alpha / r) B A."""
-    settings = read_json(folder / "adapter_config.json")
-    kind, bias = settings.get("peft_type"), settings.get("bias", "none")
-    special = [name for name in _SPECIAL_LORA if settings.get(name)]
-    if kind != "LORA" or bias != "none" or special:
-        kind = f"{kind} with {special[0] if special else f'bias {bias!r}'}"
-        raise InputError(
-            f"adapter {str(folder)!r} is a {kind}; only plain LORA can be loaded: merge it into its base with PEFT"
-        )
-    scale = settings["lora_alpha"] / settings["r"]
-    file = _adapter_weights(folder)
-    try:
-        weights = load_file(file)
-    except SafetensorError as error:
-        raise ModelNotFoundError(f"{file} is damaged ({error}); fetch or train it again") from error
     with torch.no_grad():
-        for name in [name for name in weights if name.endswith("lora_A.weight")]:
-            place = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+        for place, scale, b, a in adapter_parts(folder, load_file):
             try:
-                module = model.get_submodule(place)
-                module.weight += scale * (weights[name.replace("lora_A", "lora_B")].float() @ weights[name].float())
-            except (AttributeError, RuntimeError, KeyError) as error:
-                raise InputError(
-                    f"adapter {str(folder)!r} does not fit its base at {place}; name the base it was trained on"
-                ) from error
-
-
-def _adapter_weights(folder: Path) -> Path:
-    file = folder / "adapter_model.safetensors"
-    if not file.is_file():
-        raise ModelNotFoundError(f"adapter {str(folder)!r} has no {file.name}; fetch or train it again")
-    return file
-
-
-def longest_input(config: Any) -> int:
-    """The most tokens an encoder's position table allows; RoBERTa and its relatives start after the padding id."""
-    offset = config.pad_token_id + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
-    return int(config.max_position_embeddings) - offset
+                model.get_submodule(place).weight += scale * (b.float() @ a.float())
+            except (AttributeError, RuntimeError) as error:
+                raise does_not_fit(folder, place) from error
 
 
 def device_named(name: str | None) -> torch.device:
@@ -369,17 +308,6 @@ def _seconds(run: Callable[[], object]) -> float:
     return min(taken)
 
 
-def fingerprint_of(model: nn.Module, tokenizer: Any, adapter: Path | None) -> str:
-    """A digest of the weights and the tokenizer, the same wherever they came from, and for the shipped base that of the
-    published one."""
-    digest = hashlib.sha256()
-    for name, parameter in sorted(model.named_parameters()):
-        digest.update(name.encode())
-        digest.update(parameter.detach().float().cpu().numpy().tobytes())
-    tokens = tokenizer(PROBE, add_special_tokens=True)["input_ids"]
-    digest.update(json.dumps([sorted(tokenizer.get_vocab().items()), tokens]).encode("utf-8"))
-    if adapter is not None:
-        settings = read_json(adapter / "adapter_config.json")
-        digest.update(f"{settings.get('lora_alpha')} {settings.get('r')} ".encode())
-        digest.update(sha256_file(_adapter_weights(adapter)).encode())
-    return PUBLISHED_FINGERPRINTS.get(digest.hexdigest(), digest.hexdigest())
+def parameters(model: nn.Module) -> Iterator[tuple[str, Floats]]:
+    """A model's weights by their names, in fp32."""
+    return ((name, each.detach().float().cpu().numpy()) for name, each in sorted(model.named_parameters()))

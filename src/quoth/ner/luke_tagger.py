@@ -16,8 +16,8 @@ import numpy as np
 from torch import Tensor
 
 from quoth.arrays import Floats, Ints
+from quoth.encoders.encoder import longest_input
 from quoth.encoders.luke import EntityNetwork, EntityTokenizer, TextTokens, load_luke
-from quoth.encoders.transformer import longest_input
 from quoth.errors import InputError
 from quoth.hub import EncoderSource
 from quoth.records import TaggedSpan

@@ -24,7 +24,7 @@ from quoth.errors import InputError
 from quoth.hub import SETTINGS_FILE
 from quoth.ner.config import TaggerConfig, TaggingConfig
 from quoth.ner.data import joined, read_conll
-from quoth.ner.tagger import TagNetwork
+from quoth.ner.network import TagNetwork
 from quoth.ner.tags import bio_labels, labels_of_spans
 from quoth.records import TaggedText
 from quoth.storage import atomic_write_json

@@ -10,78 +10,29 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
-from torch import Tensor, nn
+from safetensors.numpy import load_file
 
-from quoth.arrays import Floats
-from quoth.encoders.transformer import Transformer, pad, run_batched
+from quoth.arrays import Floats, Ints
+from quoth.encoders.encoder import Encoder, run_batched
+from quoth.encoders.graph import open_encoder
+from quoth.encoders.rounding import Stored
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource, ModelSource, has_settings, locate
 from quoth.ner.config import TaggerConfig
 from quoth.ner.dates import DATES_VERSION, find_dates, longest
 from quoth.ner.tags import best_labels, spans_of_labels
 from quoth.records import TaggedSpan
-from quoth.storage import atomic_write_bytes, sha256_file
+from quoth.storage import sha256_file
 from quoth.text.boundaries import BOUNDARIES_VERSION
+from quoth.text.tokenizer import BATCH_TOKENS, PairArrays, padded
 from quoth.text.words import NUM_SHAPES, TextWords, WordTokenizer, WordWindow
 
 HEAD_FILE = "tagger.safetensors"
-_OWN = ("shapes.", "head.")
-
-
-class TagNetwork(nn.Module):
-    """Scores of labels for each token. A word's shape is a learned vector added to its tokens' embeddings, so that an
-    uncased encoder sees casing in all its layers."""
-
-    def __init__(self, encoder: Any, num_labels: int) -> None:
-        super().__init__()
-        dimensions = int(encoder.config.hidden_size)
-        self.encoder = encoder
-        self.shapes = nn.Embedding(NUM_SHAPES, dimensions)
-        self.head = nn.Linear(dimensions, num_labels)
-        nn.init.zeros_(self.shapes.weight)
-        nn.init.normal_(self.head.weight, std=0.02)
-        nn.init.zeros_(self.head.bias)
-
-    def forward(self, ids_BT: Tensor, mask_BT: Tensor, shapes_BT: Tensor) -> Tensor:
-        """Logits [B, T, L] of inputs padded on the right; `shapes_BT` are numbers from `word_shapes`."""
-        words_BTD = self.encoder.get_input_embeddings()(ids_BT) + self.shapes(shapes_BT)
-        states = self.encoder(inputs_embeds=words_BTD, attention_mask=mask_BT).last_hidden_state
-        logits_BTL: Tensor = self.head(states)
-        return logits_BTL
-
-    def save_head(self, folder: Path) -> None:
-        """Write the weights that are not the encoder's, in fp16."""
-        own = {name: value for name, value in self.state_dict().items() if name.startswith(_OWN)}
-        halves = {name: value.detach().half().cpu().contiguous() for name, value in own.items()}
-        atomic_write_bytes(folder / HEAD_FILE, save(halves))
-
-    def load_head(self, folder: Path) -> None:
-        """Read what `save_head` wrote. Raises ModelNotFoundError if it is missing, damaged or of a different size."""
-        file = folder / HEAD_FILE
-        try:
-            saved = {name: value.float() for name, value in load_file(file).items()}
-        except (OSError, SafetensorError) as error:
-            raise ModelNotFoundError(f"{file} cannot be read ({error}); fetch or train it again") from error
-        expected = {name: list(v.shape) for name, v in self.state_dict().items() if name.startswith(_OWN)}
-        shapes = {name: list(v.shape) for name, v in saved.items()}
-        if shapes != expected:
-            raise ModelNotFoundError(
-                f"{file} has shapes {shapes}, not {expected}; name the base and labels it was trained with"
-            )
-        with torch.no_grad():
-            self.load_state_dict(saved, strict=False)
-
-
-CPU = torch.device("cpu")
-
-Network = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Maps token ids, attention mask and word shapes, each [B, T], to logits [B, T, L]."""
+Network = Callable[[PairArrays, Ints], Floats]
+"""Maps token ids with their mask, and word shapes, each [B, T], to logits [B, T, L]."""
 
 
 class Tagger:
@@ -97,13 +48,13 @@ class Tagger:
         labels: Sequence[str],
         name: str,
         fingerprint: str,
-        device: torch.device = CPU,
+        batch_tokens: int = BATCH_TOKENS,
     ) -> None:
         self.name = name
         self.labels = tuple(labels)
         settings = f"{fingerprint} {self.labels} {tokenizer.room} {BOUNDARIES_VERSION} {DATES_VERSION}"
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
-        self._network, self._tokenizer, self._device = network, tokenizer, device
+        self._network, self._tokenizer, self._batch_tokens = network, tokenizer, batch_tokens
 
     @classmethod
     def load(
@@ -137,29 +88,28 @@ class Tagger:
     def _load_own(cls, source: ModelSource[TaggerConfig], device: str | None) -> Tagger:
         config, folder = source.config, source.folder
         assert folder is not None
-        encoder = EncoderSource(source.base, folder, config.revision)
         # In fp32: the head is, and Zero-NeR stores what is found, which every processor should find alike.
-        transformer = Transformer.load(encoder, device=device, dtype="fp32")
-        network = TagNetwork(transformer.model, len(config.labels))
-        network.load_head(folder)
-        network.to(transformer.device).eval()
-        tokenizer = WordTokenizer(transformer.tokenizer, min(config.max_tokens, transformer.max_tokens))
-        fingerprint = f"{transformer.fingerprint} {sha256_file(folder / HEAD_FILE)}"
-        return cls(network, tokenizer, config.labels, source.name, fingerprint, transformer.device)
+        encoder = open_encoder(EncoderSource(source.base, folder, config.revision), device=device, dtype="fp32")
+        network = TagHead(encoder, load_head(folder, encoder.dimensions, len(config.labels)))
+        tokenizer = WordTokenizer(encoder.tokenizer, min(config.max_tokens, encoder.max_tokens))
+        fingerprint = f"{encoder.fingerprint} {sha256_file(folder / HEAD_FILE)}"
+        return cls(network, tokenizer, config.labels, source.name, fingerprint, encoder.batch_tokens)
 
     @classmethod
     def _load_classifier(cls, name: str, device: str | None) -> Tagger:
+        from quoth.encoders.transformer import PairBatch, Transformer, on_arrays
+
         transformer = Transformer.load_classifier(name, device=device)
         model = transformer.model
         names = model.config.id2label
-        tokenizer = WordTokenizer(transformer.tokenizer, transformer.max_tokens)
 
-        def network(ids_BT: Tensor, mask_BT: Tensor, shapes_BT: Tensor) -> Tensor:
-            logits_BTL: Tensor = model(input_ids=ids_BT, attention_mask=mask_BT).logits
-            return logits_BTL
+        def network(batch: PairArrays, shapes_BT: Ints) -> Floats:
+            given = PairBatch.of(batch, transformer.device).arguments()
+            return on_arrays(lambda _: model(**given).logits)([])
 
         labels = [str(names[i]) for i in range(len(names))]
-        return cls(network, tokenizer, labels, name, transformer.fingerprint, transformer.device)
+        tokenizer = WordTokenizer(transformer.tokenizer, transformer.max_tokens)
+        return cls(network, tokenizer, labels, name, transformer.fingerprint, transformer.batch_tokens)
 
     def spans(self, texts: Sequence[str], *, dates: bool = True) -> list[list[TaggedSpan]]:
         """The names and dates in each text as character ranges of whole words, in order, without overlap.
@@ -202,13 +152,45 @@ class Tagger:
         scores = [np.zeros((len(text.ids_T), len(self.labels)), np.float32) for text in texts]
         windows = [(row, window) for row, text in enumerate(texts) for window in self._tokenizer.windows(text)]
         inputs = [window for _, window in windows]
-        for member, scores_TL in run_batched(inputs, [len(window.input_ids) for window in inputs], self._log_p):
+        lengths = [len(window.input_ids) for window in inputs]
+        for member, scores_TL in run_batched(inputs, lengths, self._log_p, self._batch_tokens):
             row, window = windows[member]
             scores[row][window.tokens] = scores_TL[window.inside]
         return scores
 
-    def _log_p(self, inputs: Sequence[WordWindow]) -> Tensor:
-        ids_BT, mask_BT = pad([window.input_ids for window in inputs], self._tokenizer.pad_id)
-        shapes_BT, _ = pad([window.shapes for window in inputs], 0)
-        logits_BTL = self._network(*(x_BT.to(self._device) for x_BT in (ids_BT, mask_BT, shapes_BT)))
-        return logits_BTL.float().log_softmax(-1)
+    def _log_p(self, inputs: Sequence[WordWindow]) -> Floats:
+        ids_BT, mask_BT = padded([window.input_ids for window in inputs], self._tokenizer.pad_id)
+        shapes_BT, _ = padded([window.shapes for window in inputs], 0)
+        logits_BTL = self._network(PairArrays(ids_BT, mask_BT, None), shapes_BT)
+        logits_BTL -= logits_BTL.max(axis=-1, keepdims=True)
+        log_p_BTL: Floats = logits_BTL - np.log(np.exp(logits_BTL).sum(axis=-1, keepdims=True))
+        return log_p_BTL
+
+
+class TagHead:
+    """As `TagNetwork`, with the encoder that is opened and the head as arrays."""
+
+    def __init__(self, encoder: Encoder, head: Stored) -> None:
+        self._encoder, self._head = encoder, head
+
+    def __call__(self, batch: PairArrays, shapes_BT: Ints) -> Floats:
+        states_BTD = self._encoder.states(batch, self._head["shapes.weight"][shapes_BT])
+        logits_BTL: Floats = states_BTD @ self._head["head.weight"].T + self._head["head.bias"]
+        return logits_BTL
+
+
+def load_head(folder: Path, dimensions: int, labels: int) -> Stored:
+    """What `TagNetwork.save_head` wrote, in fp32. Raises ModelNotFoundError if it is missing, damaged or of a different
+    size."""
+    file = folder / HEAD_FILE
+    try:
+        saved = {name: value.astype(np.float32) for name, value in load_file(file).items()}
+    except (OSError, SafetensorError) as error:
+        raise ModelNotFoundError(f"{file} cannot be read ({error}); fetch or train it again") from error
+    expected = {"shapes.weight": (NUM_SHAPES, dimensions), "head.weight": (labels, dimensions), "head.bias": (labels,)}
+    shapes = {name: value.shape for name, value in saved.items()}
+    if shapes != expected:
+        raise ModelNotFoundError(
+            f"{file} has shapes {shapes}, not {expected}; name the base and labels it was trained with"
+        )
+    return saved

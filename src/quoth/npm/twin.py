@@ -21,7 +21,8 @@ from torch import Tensor
 
 from quoth.arrays import Doubles
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.transformer import load_kind, longest_input, pad, placed
+from quoth.encoders.encoder import longest_input
+from quoth.encoders.transformer import load_kind, pad, placed
 from quoth.errors import TextCutWarning
 from quoth.hub import EncoderSource
 from quoth.records import Prediction

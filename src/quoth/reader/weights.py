@@ -15,13 +15,18 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.numpy import save
+from safetensors.torch import load_file
 from torch import Tensor
 
-from quoth.encoders.rounding import SCALE, rounded, whole
-from quoth.encoders.transformer import load_base, load_encoder, longest_input
+from quoth.arrays import Floats
+from quoth.encoders.bert import whole_tensor
+from quoth.encoders.encoder import longest_input
+from quoth.encoders.graph import FORMATS, graph_file
+from quoth.encoders.rounding import SCALE, Stored, rounded
+from quoth.encoders.transformer import load_base, load_encoder
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import GRAPH_FILE, READER_FILE, SETTINGS_FILE, ModelSource, locate
+from quoth.hub import READER_FILE, SETTINGS_FILE, WEIGHTS, ModelSource, locate
 from quoth.reader.config import ReaderConfig
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.spans import check_room
@@ -29,7 +34,7 @@ from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.text.tokenizer import PairTokenizer
 
 _ENCODER = "encoder."
-_BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", GRAPH_FILE)
+_BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
 def load_reader(
@@ -61,13 +66,13 @@ def save_reader(
         own, parameters = {}, {name: each for name, each in parameters.items() if not name.startswith(_ENCODER)}
     else:
         own = dict(base.named_parameters())
-    stored: dict[str, Tensor] = {}
+    stored: Stored = {}
     for name, parameter in parameters.items():
-        weight = parameter.detach().cpu()
+        weight = _array(parameter)
         if weight.ndim == 2 and name in own and name.startswith(_ENCODER):
-            stored |= rounded(name, weight - own[name].detach().cpu())
+            stored |= rounded(name, weight - _array(own[name]))
         else:
-            stored[name] = weight.contiguous()
+            stored[name] = weight
     atomic_write_bytes(folder / READER_FILE, save(stored))
     atomic_write_json(folder / SETTINGS_FILE, settings)
 
@@ -86,14 +91,19 @@ def save_settings(name: str, folder: Path, settings: ReaderConfig) -> None:
 def save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> None:
     """Write an encoder's folder: its weights, matrices rounded; configuration and tokenizer are those of `base`."""
     folder.mkdir(parents=True, exist_ok=True)
-    stored: dict[str, Tensor] = {}
+    stored: Stored = {}
     for name, weight in weights.items():
-        tensor = weight.detach().cpu()
-        stored |= rounded(name, tensor) if tensor.ndim == 2 else {name: tensor.contiguous()}
-    atomic_write_bytes(folder / "model.safetensors", save(stored))
-    for name in _BESIDE_WEIGHTS:
+        array = _array(weight)
+        stored |= rounded(name, array) if array.ndim == 2 else {name: array}
+    atomic_write_bytes(folder / WEIGHTS, save(stored))
+    for name in (*_BESIDE_WEIGHTS, *(graph_file(base, dtype).name for dtype in FORMATS)):
         if (base / name).is_file():
             shutil.copyfile(base / name, folder / name)
+
+
+def _array(weight: Tensor) -> Floats:
+    array: Floats = weight.detach().float().cpu().contiguous().numpy()
+    return array
 
 
 def trained(model: SpanReaderModel) -> dict[str, torch.nn.Parameter]:
@@ -113,6 +123,6 @@ def _apply(model: SpanReaderModel, file: Path, heads_only: bool) -> None:
             if name not in stored or stored[name].shape != weight.shape:
                 raise ModelNotFoundError(f"{file} lacks {name} of shape {list(weight.shape)}; train it again")
             if f"{name}{SCALE}" in stored:
-                weight.add_(whole(stored, name))
+                weight.add_(whole_tensor(stored, name))
             else:
                 weight.copy_(stored[name])

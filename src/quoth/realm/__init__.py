@@ -7,7 +7,7 @@ Retrieval for Weakly Supervised Open Domain Question Answering*, 2019) to the co
 |---|---|
 | §3.1 p(y given x) = Σ_z p(y given z, x) p(z given x), eq. 1 | `realm.losses.marginal_of_product` |
 | the same over words and spans, when it answers | `realm.own_reader.predict_words`, `answers.evidence.predict_spans` |
-| §3.2 the retriever's two towers | `realm.towers.Tower`, `realm.towers.PassageEncoder` |
+| §3.2 the retriever's two towers | `realm.towers.Tower`, `realm.passages.PassageEncoder` |
 | §3.2 f(x, z), the inner product | `realm.losses.relevance` |
 | §3.2 p(z given x), its softmax | `realm.losses.log_retrieval` |
 | §3.2 the knowledge-augmented encoder | `realm.network.ReaderModel`, `realm.network.readings` |

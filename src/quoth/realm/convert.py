@@ -17,7 +17,8 @@ from safetensors.torch import load_file, save
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 from torch import Tensor
 
-from quoth.encoders.bert import GELU, BertConfig, BertEncoder
+from quoth.encoders.bert import BertEncoder
+from quoth.encoders.config import GELU, BertConfig
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import HEADS_FILE, SETTINGS_FILE, ModelSource, locate
 from quoth.reader.network import SpanHead

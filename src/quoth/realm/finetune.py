@@ -27,7 +27,7 @@ from quoth.reader.spans import Reading, legal_spans
 from quoth.realm.config import FineTuneConfig
 from quoth.realm.losses import marginal_choice_loss
 from quoth.realm.network import readings
-from quoth.realm.towers import PassageEncoder, query_inputs
+from quoth.realm.passages import PassageEncoder, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.records import Passage
 from quoth.training.distributed import SINGLE_PROCESS, World

@@ -16,7 +16,7 @@ from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError
 from quoth.realm.config import ICTConfig
 from quoth.realm.losses import inverse_cloze_loss
-from quoth.realm.towers import passage_inputs, query_inputs
+from quoth.realm.passages import passage_inputs, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.text.passages import sentences
 from quoth.training.distributed import SINGLE_PROCESS, World

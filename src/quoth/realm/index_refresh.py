@@ -28,7 +28,7 @@ from quoth.hub import locate
 from quoth.index.retriever import Retriever
 from quoth.index.tables import KeyTables
 from quoth.realm.config import REALMConfig
-from quoth.realm.towers import PassageEncoder
+from quoth.realm.passages import PassageEncoder
 from quoth.realm.trained import TrainedREALM
 from quoth.records import Passage
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json, remove

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from quoth.answers.evidence import Source
 from quoth.corpus.bm25 import best_places
@@ -25,12 +25,15 @@ from quoth.index.retriever import Retriever
 from quoth.model.base import CorpusModel
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
 from quoth.reader.runtime import open_reader
+from quoth.realm.answering import EncodedQuery, GivenReader, How
 from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
-from quoth.realm.own_reader import EncodedQuery, GivenReader, How, OwnReader
-from quoth.realm.towers import PassageEncoder
+from quoth.realm.passages import PassageEncoder
 from quoth.records import Hits, Likelihood, Predictions
 from quoth.text.tokenizer import fill_in, masked_ids
 from quoth.timing import step
+
+if TYPE_CHECKING:
+    from quoth.realm.own_reader import OwnReader
 
 
 class REALM(CorpusModel):
@@ -55,6 +58,8 @@ class REALM(CorpusModel):
         if named := source.config.reader:
             given = open_reader(named, device=device, dtype=dtype, base=base)
             return cls(encoder, GivenReader(given, source.name), corpora)
+        from quoth.realm.own_reader import OwnReader  # in PyTorch
+
         return cls(encoder, OwnReader.load(source, encoder.tokenizer, device, dtype), corpora)
 
     @overload

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from quoth.encoders.bert import GELU, dense
+from quoth.encoders.bert import dense
+from quoth.encoders.config import GELU
 from quoth.encoders.transformer import PairBatch
 from quoth.errors import InputError
 from quoth.reader.network import SpanHead

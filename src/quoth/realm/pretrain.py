@@ -25,8 +25,8 @@ from quoth.realm.config import PretrainConfig
 from quoth.realm.index_refresh import FixedIndex, IndexRefresher
 from quoth.realm.losses import log_retrieval, marginal_of_product, marginal_per_token, relevance, retrieval_utility
 from quoth.realm.network import readings
+from quoth.realm.passages import passage_inputs, query_inputs
 from quoth.realm.salient import Masked, MaskedTexts
-from quoth.realm.towers import passage_inputs, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.records import Passage
 from quoth.training.distributed import SINGLE_PROCESS, World

@@ -30,9 +30,9 @@ from quoth.realm.config import FineTuneConfig, ICTConfig, PretrainConfig, REALMC
 from quoth.realm.finetune import FineTuneTask
 from quoth.realm.ict import ICTTask
 from quoth.realm.index_refresh import FixedIndex, IndexRefresher
+from quoth.realm.passages import PassageEncoder
 from quoth.realm.pretrain import PretrainTask
 from quoth.realm.salient import Masked, MaskedTexts
-from quoth.realm.towers import PassageEncoder
 from quoth.realm.trained import PARTS, TrainedREALM
 from quoth.records import Document
 from quoth.storage import atomic_write_bytes, remove

@@ -21,7 +21,8 @@ from quoth.errors import InputError
 from quoth.hub import HEADS_FILE, SETTINGS_FILE, ModelSource
 from quoth.realm.config import REALMConfig
 from quoth.realm.network import ReaderModel
-from quoth.realm.towers import Tower, head_state, opened, pair_tokenizer
+from quoth.realm.passages import pair_tokenizer
+from quoth.realm.towers import Tower, head_state, opened
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 from quoth.training.distributed import World

@@ -1,0 +1,135 @@
+"""What an encoder is to those that use it: token ids in, last hidden states out, both as arrays; and the one loop in
+which networks run without gradients, over batches of inputs of similar length.
+
+Knows: padding, the size of batches, the files of an adapter, what a fingerprint is of. Does not know: whether PyTorch
+(`transformer`) or ONNX Runtime (`graph`) computes, what the vectors are for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from safetensors import SafetensorError
+
+from quoth.arrays import Floats, Ints
+from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import PUBLISHED_FINGERPRINTS
+from quoth.storage import read_json, sha256_file
+from quoth.text.tokenizer import BATCH_TOKENS, PairArrays, batches_by_length, padded
+
+PROBE = "Quoth the Raven: it's naïve, CAFÉ, ½ Καζαντζάκης 세종대왕은 القاهرة दिल्ली 北京 🙂"
+_POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer", "luke")
+_SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "modules_to_save", "fan_in_fan_out")
+
+Input = TypeVar("Input")
+Weight = TypeVar("Weight")
+
+
+class Encoder(ABC):
+    """A loaded encoder, with its tokenizer, and the fingerprint of both."""
+
+    batch_tokens: int = BATCH_TOKENS
+
+    def __init__(self, config: Any, tokenizer: Any, fingerprint: str) -> None:
+        self.config, self.tokenizer, self.fingerprint = config, tokenizer, fingerprint
+        self.dimensions = int(config.hidden_size)
+        self.max_tokens = longest_input(config)
+        self.pad_id = int(tokenizer.pad_token_id or 0)
+
+    @abstractmethod
+    def states(self, batch: PairArrays, added_BTD: Floats | None = None) -> Floats:
+        """Last hidden states [B, T, D]; `added_BTD` is added to the embeddings of the words."""
+
+    def encode(self, inputs: Sequence[Ints]) -> list[Floats]:
+        """Last hidden states of each input: a list of [T, D], in the order given."""
+        results: list[Floats] = [np.empty(0, np.float32)] * len(inputs)
+
+        def states(some: list[Ints]) -> Floats:
+            return self.states(PairArrays(*padded(some, self.pad_id), None))
+
+        for member, states_TD in run_batched(inputs, list(map(len, inputs)), states, self.batch_tokens):
+            results[member] = states_TD[: len(inputs[member])]
+        return results
+
+
+def run_batched(
+    inputs: Sequence[Input],
+    lengths: Sequence[int],
+    forward: Callable[[list[Input]], Floats],
+    batch_tokens: int = BATCH_TOKENS,
+) -> Iterator[tuple[int, Floats]]:
+    """The index of every input and its row of what `forward` makes of a batch, [B, ...].
+
+    A batch has at most `batch_tokens`, its inputs padded to the longest, as `lengths` says. The longest inputs come
+    first, so a batch that does not fit into memory fails at once. If rows have a token axis, they are as long as the
+    longest input of their batch.
+    """
+    for members in batches_by_length(lengths, batch_tokens):
+        yield from zip(members, forward([inputs[member] for member in members]), strict=True)
+
+
+def longest_input(config: Any) -> int:
+    """The most tokens an encoder's position table allows; RoBERTa and its relatives start after the padding id."""
+    offset = config.pad_token_id + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
+    return int(config.max_position_embeddings) - offset
+
+
+def adapter_file(folder: Path) -> Path:
+    """The file of an adapter's weights. Raises ModelNotFoundError."""
+    file = folder / "adapter_model.safetensors"
+    if not file.is_file():
+        raise ModelNotFoundError(f"adapter {str(folder)!r} has no {file.name}; fetch or train it again")
+    return file
+
+
+def adapter_parts(
+    folder: Path, load: Callable[[Path], Mapping[str, Weight]]
+) -> Iterator[tuple[str, float, Weight, Weight]]:
+    """What a LoRA adapter, as PEFT saves it, adds to each layer: alpha / r, B and A. `load` is a function of
+    safetensors. Raises InputError on another kind of adapter, ModelNotFoundError if it is missing or damaged."""
+    settings = read_json(folder / "adapter_config.json")
+    kind, bias = settings.get("peft_type"), settings.get("bias", "none")
+    special = [name for name in _SPECIAL_LORA if settings.get(name)]
+    if kind != "LORA" or bias != "none" or special:
+        kind = f"{kind} with {special[0] if special else f'bias {bias!r}'}"
+        raise InputError(
+            f"adapter {str(folder)!r} is a {kind}; only plain LORA can be loaded: merge it into its base with PEFT"
+        )
+    scale = settings["lora_alpha"] / settings["r"]
+    file = adapter_file(folder)
+    try:
+        weights = load(file)
+    except SafetensorError as error:
+        raise ModelNotFoundError(f"{file} is damaged ({error}); fetch or train it again") from error
+    for name in [name for name in weights if name.endswith("lora_A.weight")]:
+        place = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+        if (other := name.replace("lora_A", "lora_B")) not in weights:
+            raise does_not_fit(folder, place)
+        yield place, scale, weights[other], weights[name]
+
+
+def does_not_fit(folder: Path, place: str) -> InputError:
+    """That an adapter has something for a layer that its base does not have, or not of that size."""
+    return InputError(f"adapter {str(folder)!r} does not fit its base at {place}; name the base it was trained on")
+
+
+def fingerprint_of(weights: Iterable[tuple[str, Floats]], tokenizer: Any, adapter: Path | None) -> str:
+    """A digest of the weights, in order of their names, and the tokenizer, the same wherever they came from, and for
+    the shipped base that of the published one."""
+    digest = hashlib.sha256()
+    for name, weight in weights:
+        digest.update(name.encode())
+        digest.update(weight.tobytes())
+    tokens = tokenizer(PROBE, add_special_tokens=True)["input_ids"]
+    digest.update(json.dumps([sorted(tokenizer.get_vocab().items()), tokens]).encode("utf-8"))
+    if adapter is not None:
+        settings = read_json(adapter / "adapter_config.json")
+        digest.update(f"{settings.get('lora_alpha')} {settings.get('r')} ".encode())
+        digest.update(sha256_file(adapter_file(adapter)).encode())
+    return PUBLISHED_FINGERPRINTS.get(digest.hexdigest(), digest.hexdigest())

@@ -1,0 +1,174 @@
+"""An encoder in ONNX Runtime, which starts in a tenth of PyTorch's time: the graphs that lie beside some bases.
+
+Knows: when a graph is used instead of PyTorch, the weights of a folder and of an adapter to it as arrays, embeddings.
+Does not know: what the graphs compute (`scripts/encoder_graph.py` makes them). torch is imported only where it is used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from quoth.arrays import Floats, Ints
+from quoth.encoders.config import BertConfig, wanted_dtype
+from quoth.encoders.encoder import Encoder, adapter_parts, does_not_fit, fingerprint_of
+from quoth.encoders.rounding import SCALE, Stored, names_of, rounded, whole
+from quoth.errors import ModelNotFoundError
+from quoth.hub import WEIGHTS, EncoderSource
+from quoth.text.tokenizer import FastTokenizer, PairArrays
+
+FORMATS = ("int8", "fp32")
+"""The number formats that there are graphs for."""
+_SLOWER = ["SkipLayerNormFusion", "BiasGeluFusion"]
+"""ONNX Runtime's optimisations that take a fifth more time than what they replace."""
+_GPU_DRIVERS = ("/proc/driver/nvidia/version", "/dev/dxg", r"C:\Windows\System32\nvcuda.dll")
+
+
+def open_encoder(source: EncoderSource, *, device: str | None = None, dtype: str | None = None) -> Encoder:
+    """An encoder in ONNX Runtime if it has graphs for what is wanted (`graph_formats`), else in PyTorch.
+
+    Raises ModelNotFoundError if the model cannot be loaded, InputError on an unknown dtype or device.
+    """
+    if formats := graph_formats(source.base, device, dtype):
+        try:
+            if encoder := _with_adapter(source, formats):
+                return encoder
+        except (SafetensorError, TypeError):
+            pass  # PyTorch says what is wrong, or reads an adapter in bf16
+    from quoth.encoders.transformer import Transformer
+
+    return Transformer.load(source, device=device, dtype=dtype)
+
+
+def _with_adapter(source: EncoderSource, formats: Sequence[str]) -> GraphEncoder | None:
+    folder, adapter = Path(source.base), source.adapter
+    stored, tokenizer = load_file(folder / WEIGHTS), FastTokenizer.read(folder)
+    weights = ((name, whole(stored, name)) for name in sorted(names_of(stored)))
+    fingerprint = fingerprint_of(weights, tokenizer, adapter)
+    if adapter is not None:
+        for place, scale, b, a in adapter_parts(adapter, load_file):
+            try:
+                change(stored, f"{place}.weight", np.float32(scale) * (b.astype(np.float32) @ a.astype(np.float32)))
+            except (KeyError, ValueError) as error:
+                raise does_not_fit(adapter, place) from error
+    return open_graph(folder, stored, formats, fingerprint)
+
+
+def change(stored: Stored, name: str, added: Floats) -> None:
+    """Add to a weight, which may be rounded. Raises KeyError, or ValueError if it has another size."""
+    stored[name] = whole(stored, name) + added
+    stored.pop(f"{name}{SCALE}", None)
+
+
+def graph_formats(base: str, device: str | None, dtype: str | None) -> Sequence[str]:
+    """The number formats in which ONNX Runtime is to run the encoder of a folder, the best first: it has graphs, it is
+    to be on the processor, in 8-bit integers or fp32, and PyTorch, if it is there already, would not be faster."""
+    if not graph_file(Path(base), FORMATS[0]).is_file() or find_spec("onnxruntime") is None:
+        return ()
+    if device != "cpu" and (device is not None or any(map(os.path.exists, _GPU_DRIVERS))):
+        return ()
+    wanted = wanted_dtype(dtype)
+    if wanted == "auto":
+        return () if "torch" in sys.modules and _has_amx() else FORMATS
+    return [wanted] if wanted in FORMATS else ()
+
+
+def graph_file(folder: Path, dtype: str) -> Path:
+    """The file of a graph."""
+    return folder / f"{dtype}.onnx"
+
+
+@cache
+def _has_amx() -> bool:
+    """Whether the processor has AMX, with which PyTorch's bf16 takes half of the time of 8-bit integers."""
+    try:
+        return "amx_bf16" in Path("/proc/cpuinfo").read_text("utf-8")
+    except OSError:
+        return False
+
+
+def open_graph(folder: Path, stored: Stored, formats: Sequence[str], fingerprint: str = "") -> GraphEncoder | None:
+    """The encoder with these weights, in the first of these formats that this processor computes exactly; None if that
+    is none of them. Raises ModelNotFoundError."""
+    every = (GraphEncoder(folder, stored, dtype, fingerprint) for dtype in formats)
+    return next((encoder for encoder in every if encoder.exact), None)
+
+
+class GraphEncoder(Encoder):
+    """An encoder in ONNX Runtime. `stored` are its weights, of which those that no adapter changed may be rounded."""
+
+    def __init__(self, folder: Path, stored: Stored, dtype: str, fingerprint: str) -> None:
+        import onnxruntime
+
+        super().__init__(BertConfig.read(folder), FastTokenizer.read(folder), fingerprint)
+        self.dtype = dtype
+        self._embeddings = {name: stored[name] for name in stored if "_embeddings." in name}
+        weights = _in_format({name: stored[name] for name in stored if name not in self._embeddings}, dtype)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = _threads()
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # other work may need the cores
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(each) for each in weights.values()]
+        options.add_external_initializers(list(weights), values)
+        file = graph_file(folder, dtype)
+        try:
+            self._session = onnxruntime.InferenceSession(
+                file, options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOWER
+            )
+        except Exception as error:  # its errors have no class in common
+            reason = str(error).strip().splitlines()[0]
+            raise ModelNotFoundError(f"{file} does not fit the weights beside it ({reason}); fetch it again") from error
+
+    @property
+    def exact(self) -> bool:
+        """Whether sums of products of 8-bit integers, if there are any, are exact on this processor; some older ones
+        cut them off."""
+        if self.dtype != "int8":
+            return True
+        given = {"embedded": np.zeros((1, 1, self.dimensions), np.float32), "attention_mask": np.ones((1, 1), np.int64)}
+        return bool((self._session.run(["sums"], given)[0] == 64 * 127 * 127).all())
+
+    def states(self, batch: PairArrays, added_BTD: Floats | None = None) -> Floats:
+        words_BTD = self._rows("word", batch.ids_BT)
+        if added_BTD is not None:
+            words_BTD += added_BTD
+        words_BTD += self._rows("position", np.arange(batch.ids_BT.shape[1]))
+        words_BTD += self._rows("token_type", np.array(0) if batch.types_BT is None else batch.types_BT)
+        states_BTD: Floats
+        (states_BTD,) = self._session.run(["states"], {"embedded": words_BTD, "attention_mask": batch.mask_BT})
+        return states_BTD
+
+    def _rows(self, kind: str, ids: Ints) -> Floats:
+        """The vectors of some ids [..., D]."""
+        name = f"embeddings.{kind}_embeddings.weight"
+        rows, scale = self._embeddings[name][ids].astype(np.float32), self._embeddings.get(f"{name}{SCALE}")
+        if scale is not None:
+            rows *= scale[ids]
+        return rows
+
+
+def _in_format(stored: Stored, dtype: str) -> Stored:
+    """The weights as the graph of that format takes them."""
+    if dtype == "fp32":
+        return {name: whole(stored, name) for name in names_of(stored)}
+    weights = dict(stored)
+    for name in names_of(stored):
+        if stored[name].ndim == 2 and f"{name}{SCALE}" not in stored:
+            weights |= rounded(name, whole(stored, name))
+    return weights
+
+
+def _threads() -> int:
+    """As many as PyTorch would take: what OMP_NUM_THREADS says, or one per core (0)."""
+    if torch := sys.modules.get("torch"):
+        return int(torch.get_num_threads())
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdigit() else 0

@@ -1,0 +1,188 @@
+"""How a REALM answers from the passages that it found, and the reader of a `Reader` that it may read them with.
+
+Knows: eq. 1 of REALM (Guu et al. 2020) over the readings: spans, words of a blank, the likelihood of an answer. Does
+not know: how passages are found, the reader that a REALM was trained with (`own_reader`). numpy only.
+
+Shape suffixes that differ from the project's: N passages that are read, C places of answers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.evidence import (
+    AnswerSpan,
+    Source,
+    Spans,
+    calibrated,
+    chosen,
+    log_retrieval,
+    places_in,
+    predict_spans,
+    span_proposals,
+)
+from quoth.answers.options import answered_from
+from quoth.corpus.bm25 import Ranking
+from quoth.errors import InputError
+from quoth.fields import checked
+from quoth.reader.spans import Reading, SpanReader
+from quoth.realm.config import REALMAskOptions
+from quoth.records import Likelihood, PassageShare, Prediction
+from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.timing import step
+
+Combine = Literal["softmax", "marginal"]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedQuery:
+    """A question, or a text with masks: its token ids, cut to what is read, its vector [D], and the passages nearest to
+    it."""
+
+    text: str
+    ids: Sequence[int]
+    vector_D: NDArray[np.float32]
+    places: Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How answers are read and combined: their number; by eq. 1 or by one softmax; the relevance of the null document,
+    None if it is not one of z; whether BM25 helped to find the passages; the probability that an answer must reach."""
+
+    top_k: int
+    marginal: bool
+    null: float | None = None
+    hybrid: bool = False
+    least: float = 0.0
+
+
+class GivenReader:
+    """The reader of a `Reader`: answers questions and fills blanks by spans, whose odds are calibrated."""
+
+    def __init__(self, reader: SpanReader, name: str = "") -> None:
+        self.reader, self.name = reader, name
+
+    def check(self, options: REALMAskOptions) -> float:
+        """The probability that an answer must reach, by default the reader's."""
+        return answered_from(options, self.reader.config.defaults)
+
+    def combined(self, combine: str | None, default: str) -> str:
+        """How the fillings of a blank are combined. Raises InputError."""
+        return str(checked("combine", combine or default, Combine))
+
+    def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
+        """The best spans; with one softmax their probability is calibrated."""
+        config = self.reader.config
+        if how.marginal:
+            return self._spans(query, sources, how)
+        found = self._spans(query, sources, how, config.prior if how.hybrid else 0.0)
+        return calibrated(found, config.calibration, sources, how.least, config.defaults.not_found_below)
+
+    def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
+        """The best spans for a blank; calibration is of questions only."""
+        return self._spans(query, sources, how)
+
+    def likelihood(self, text: str, answer: str, found: object) -> NoReturn:
+        """Raises InputError: this reader fills no masks."""
+        raise InputError(
+            f"the reader of {self.name} marks spans and fills no masks; use a model that "
+            "`quoth train realm-pretrain` or `quoth convert` made"
+        )
+
+    def _spans(self, query: EncodedQuery, sources: Sequence[Source], how: How, prior: float = 0.0) -> list[Prediction]:
+        with step("expand"):
+            [spans] = self.reader.read([query.text], [[source.passage for source in sources]])
+        return predict_spans(sources, spans, how.top_k, marginal=how.marginal, prior=prior, null=how.null)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read(Source):
+    """The texts that REALM's reader saw."""
+
+    reading: Reading
+
+
+def predict_answers(
+    read: Sequence[Read],
+    spans: Sequence[Spans],
+    add_relevance: bool,
+    top_k: int,
+    marginal: bool = False,
+    null: float | None = None,
+) -> list[Prediction]:
+    """The `top_k` answers of highest score: log Σ exp over the spans of equal text, ignoring case and white space.
+
+    A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3), and the probability is the
+    share among all spans of all passages, as in the released code. If `marginal`, the score is log p(y|z,x) + log
+    p(z|x), each normalised by itself (REALM eq. 1): p(y|z,x) is the share among the spans of one passage, p(z|x) the
+    softmax of the relevance of the passages read and, if its relevance `null` is given, of the null document, which has
+    no span. If no span is legal, there is no answer.
+    """
+    with step("score"):
+        relevance_N = np.array([source.relevance * add_relevance for source in read])
+        log_prior_N, nothing = np.split(log_retrieval(read, null) if marginal else relevance_N, [len(read)])
+        parts = [
+            found.odds_C + log_prior - (found.total if marginal else 0.0)
+            for found, log_prior in zip(spans, log_prior_N, strict=True)
+        ]
+        score_C = np.concatenate([np.zeros(0), *parts])
+        total = log_sum_exp(np.concatenate([score_C, nothing]))
+    return chosen(span_proposals(read, places_in(spans), score_C, total), top_k, distinct=False)
+
+
+def predict_words(
+    read: Sequence[Read], null: float | None, log_p_NV: NDArray[np.float32], top_k: int
+) -> list[Prediction]:
+    """The `top_k` words y of highest p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1), of those that occur in the passages.
+
+    `log_p_NV` are log p(y|z,x) for each passage and, last, for the null document, if its relevance `null` is given. A
+    word is a token that is a whole word. Its places share p(y|x), over the whole vocabulary, by p(z|x) p(y|z,x) of
+    their passages, evenly within each; words whose spellings differ by more than case are distinct even if their token
+    is the same.
+    """
+    with step("score"):
+        joint_NV = log_retrieval(read, null)[:, None] + log_p_NV
+        standing: dict[int, list[AnswerSpan]] = {}
+        for n, each in enumerate(read):
+            for word, start, end in _words(each.reading):
+                standing.setdefault(word, []).append((n, start, end))
+        scores = [np.zeros(0)]
+        for word, at in standing.items():
+            count = Counter(n for n, _, _ in at)
+            weight_C = np.array([joint_NV[n, word] - np.log(count[n]) for n, _, _ in at])
+            scores.append(weight_C - log_sum_exp(weight_C) + log_sum_exp(joint_NV[:, word]))
+    places = [place for at in standing.values() for place in at]
+    return chosen(span_proposals(read, places, np.concatenate(scores), 0.0), top_k, distinct=False)
+
+
+def explain_likelihood(
+    read: Sequence[Read], null: float, answer: str, pieces: Sequence[str], log_p_NM: NDArray[np.float32]
+) -> Likelihood:
+    """log p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x) (REALM eq. 1, §3.2), and each passage's share of the sum.
+
+    `log_p_NM` are log p(y_m|z,x) of the answer's pieces for each passage and, last, for the null document, whose
+    relevance is `null`.
+    """
+    with step("score"):
+        log_prior_N = log_retrieval(read, null)
+        log_p_N = log_p_NM.astype(np.float64).sum(axis=1)
+        total = log_sum_exp(log_prior_N + log_p_N)
+        share_N = np.exp(log_prior_N + log_p_N - total)
+    sources = [*((source.passage, source.corpus) for source in read), (None, "")]
+    rows = zip(sources, log_prior_N.tolist(), log_p_N.tolist(), share_N.tolist(), strict=True)
+    return Likelihood(answer, tuple(pieces), total, tuple(PassageShare(*source, *numbers) for source, *numbers in rows))
+
+
+def _words(reading: Reading) -> Iterator[tuple[int, int, int]]:
+    """The passage's tokens that are whole words: id, characters from start to end."""
+    ids_T = reading.pair.ids_T[reading.body : reading.body + len(reading.flags_T)]
+    for t in np.flatnonzero((reading.flags_T & MAY_START > 0) & (reading.flags_T & MAY_END > 0)).tolist():
+        yield int(ids_T[t]), int(reading.offsets_T2[t, 0]), int(reading.offsets_T2[t, 1])

@@ -1,0 +1,250 @@
+"""Encoders in ONNX Runtime: the same numbers as PyTorch's, and when they are chosen."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import quoth
+from quoth.encoders import graph
+from quoth.encoders.bert import round_linears
+from quoth.encoders.graph import FORMATS, GraphEncoder, graph_file, graph_formats, open_encoder
+from quoth.encoders.transformer import Transformer
+from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import EncoderSource
+from quoth.text.tokenizer import PairArrays
+from script_modules import script_module
+from tiny import tiny_bert
+
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    return script_module("encoder_graph")
+
+
+@pytest.fixture(scope="module")
+def folder(script: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny BERT with its graphs."""
+    base = tiny_bert(tmp_path_factory.mktemp("graph") / "base")
+    for dtype in FORMATS:
+        graph_file(base, dtype).write_bytes(script.model_of(script.BertConfig.read(base), dtype).SerializeToString())
+    return base
+
+
+@pytest.fixture(scope="module")
+def adapter(folder: Path) -> Path:
+    """A LoRA adapter to it, of two layers."""
+    rng, place = torch.Generator().manual_seed(0), folder.parent / "adapter"
+    place.mkdir()
+    weights = {}
+    for name, rows, columns in (("attention.self.value", 32, 32), ("output.dense", 32, 64)):
+        for part, shape in (("A", (4, columns)), ("B", (rows, 4))):
+            key = f"base_model.model.encoder.layer.1.{name}.lora_{part}.weight"
+            weights[key] = torch.randn(shape, generator=rng).half() / 4
+    save_file(weights, place / "adapter_model.safetensors")
+    (place / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 4, "lora_alpha": 8}))
+    return place
+
+
+def arrays() -> PairArrays:
+    rng = np.random.default_rng(0)
+    mask_BT = (np.arange(24) < np.array([[24], [17], [1]])).astype(np.int64)
+    return PairArrays(rng.integers(5, 90, (3, 24)) * mask_BT, mask_BT, (np.arange(24) > 6) * mask_BT)
+
+
+def both(source: EncoderSource, dtype: str) -> tuple[GraphEncoder, Transformer]:
+    ours, theirs = open_encoder(source, dtype=dtype), Transformer.load(source, dtype="fp32")
+    assert isinstance(ours, GraphEncoder)
+    if dtype == "int8":
+        round_linears(theirs.model)
+    assert (ours.dimensions, ours.max_tokens, ours.pad_id) == (theirs.dimensions, theirs.max_tokens, theirs.pad_id)
+    return ours, theirs
+
+
+@pytest.mark.parametrize("adapted", [False, True])
+def test_states_are_those_of_pytorch(folder: Path, adapter: Path, adapted: bool) -> None:
+    source, batch = EncoderSource(str(folder), adapter if adapted else None), arrays()
+    ours, theirs = both(source, "fp32")
+    seen = batch.mask_BT > 0
+    added_BTD = np.random.default_rng(1).normal(size=(*seen.shape, ours.dimensions)).astype(np.float32)
+    for types in (batch.types_BT, None):
+        for added in (added_BTD, None):
+            given = PairArrays(batch.ids_BT, batch.mask_BT, types)
+            found, wanted = ours.states(given, added), theirs.states(given, added)
+            np.testing.assert_allclose(found[seen], wanted[seen], atol=2e-5)
+    assert ours.fingerprint == theirs.fingerprint
+
+
+def test_states_in_8_bits_are_those_of_pytorchs_8_bits(folder: Path, adapter: Path) -> None:
+    batch, source = arrays(), EncoderSource(str(folder), adapter)
+    ours, theirs = both(source, "int8")
+    seen = batch.mask_BT > 0
+    found, rounded = ours.states(batch)[seen], theirs.states(batch)[seen]
+    whole = Transformer.load(source, dtype="fp32").states(batch)[seen]
+    assert np.median(np.abs(found - rounded)) < 1e-5
+    assert np.abs(found - rounded).max() < 0.2  # where a value is rounded the other way
+    assert np.median(np.abs(found - whole)) > 1e-3  # in fp32 they are others
+
+
+def test_every_input_is_encoded_as_if_it_were_alone(folder: Path) -> None:
+    encoder = open_encoder(EncoderSource(str(folder)), dtype="fp32")
+    inputs = [np.arange(length) % 90 + 5 for length in (3, 40, 1, 17, 200)]
+    for ids, states_TD in zip(inputs, encoder.encode(inputs), strict=True):
+        assert states_TD.shape == (len(ids), 32)
+        np.testing.assert_allclose(states_TD, encoder.encode([ids])[0], atol=1e-5)
+
+
+def test_weights_that_are_stored_in_8_bits_are_taken_as_they_are(folder: Path, tmp_path: Path) -> None:
+    from quoth.reader.weights import save_encoder
+
+    stored = load_file(folder / "model.safetensors")
+    save_encoder(tmp_path / "rounded", stored, folder)
+    for dtype in FORMATS:
+        ours, theirs = both(EncoderSource(str(tmp_path / "rounded")), dtype)
+        found, wanted = ours.states(arrays()), theirs.states(arrays())
+        assert np.median(np.abs(found - wanted)[arrays().mask_BT > 0]) < 1e-5
+        assert ours.fingerprint == theirs.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "variable", "chosen"),
+    [
+        (None, None, "", ["int8", "fp32"]),
+        ("cpu", "auto", "fp32", ["int8", "fp32"]),
+        (None, "int8", "fp32", ["int8"]),
+        (None, None, "int8", ["int8"]),
+        (None, None, "fp32", ["fp32"]),
+        (None, "bf16", "", []),
+        ("cuda", None, "", []),
+        ("cuda", "int8", "", []),
+    ],
+)
+def test_when_it_is_chosen(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    device: str | None,
+    dtype: str | None,
+    variable: str,
+    chosen: list[str],
+) -> None:
+    monkeypatch.setenv("QUOTH_DTYPE", variable)
+    monkeypatch.setattr(graph, "_GPU_DRIVERS", ())
+    monkeypatch.setattr(graph, "_has_amx", lambda: False)
+    assert list(graph_formats(str(folder), device, dtype)) == chosen
+    assert not graph_formats("elsewhere", device, dtype)
+
+
+def test_what_this_machine_has_decides(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QUOTH_DTYPE")
+    monkeypatch.setattr(graph, "_GPU_DRIVERS", (str(folder),))  # exists
+    assert not graph_formats(str(folder), None, None)
+    assert graph_formats(str(folder), "cpu", "int8") == ["int8"]
+    monkeypatch.setattr(graph, "_has_amx", lambda: True)
+    assert not graph_formats(str(folder), "cpu", None)  # PyTorch is there already, and faster
+    monkeypatch.delitem(sys.modules, "torch")
+    assert graph_formats(str(folder), "cpu", None)
+
+
+def test_where_sums_of_8_bits_are_not_exact_other_formats_are_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph, "_has_amx", lambda: False)
+    source = EncoderSource(str(folder))
+    exact = GraphEncoder.exact.fget
+    assert exact is not None
+    monkeypatch.setattr(GraphEncoder, "exact", property(lambda self: self.dtype == "fp32" and exact(self)))
+    found = open_encoder(source, device="cpu", dtype="auto")
+    assert isinstance(found, GraphEncoder)
+    assert found.dtype == "fp32"
+    assert isinstance(open_encoder(source, device="cpu", dtype="int8"), Transformer)
+
+
+def test_an_adapter_in_bf16_is_read(folder: Path, adapter: Path, tmp_path: Path) -> None:
+    half = shutil.copytree(adapter, tmp_path / "half")
+    weights = {name: each.bfloat16() for name, each in load_file(adapter / "adapter_model.safetensors").items()}
+    save_file(weights, half / "adapter_model.safetensors")
+    source = EncoderSource(str(folder), half)
+    # NumPy has no bf16 where nothing brought it; then PyTorch reads it.
+    found, wanted = open_encoder(source, dtype="fp32").states(arrays()), Transformer.load(source).states(arrays())
+    np.testing.assert_allclose(found[arrays().mask_BT > 0], wanted[arrays().mask_BT > 0], atol=2e-5)
+
+
+def test_pytorch_encodes_without_onnx_runtime(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # not installed
+    assert isinstance(open_encoder(EncoderSource(str(folder)), dtype="fp32"), Transformer)
+
+
+def test_what_is_damaged_is_named(folder: Path, adapter: Path, tmp_path: Path) -> None:
+    broken = shutil.copytree(folder, tmp_path / "m")
+    graph_file(broken, "fp32").write_bytes(b"torn")
+    with pytest.raises(ModelNotFoundError, match=r"fp32.onnx does not fit the weights beside it \(.*; fetch it again"):
+        open_encoder(EncoderSource(str(broken)), dtype="fp32")
+    (broken / "model.safetensors").write_bytes(b"torn")
+    with pytest.raises(ModelNotFoundError, match=r"model.safetensors is damaged \(.*; fetch it again"):
+        open_encoder(EncoderSource(str(broken)), dtype="fp32")
+    other = shutil.copytree(adapter, tmp_path / "other")
+    weights = load_file(adapter / "adapter_model.safetensors")
+    for name, wrong in (("layer.1", "layer.9"), ("output.dense", "intermediate.dense")):
+        save_file(
+            {key.replace(name, wrong): each for key, each in weights.items()}, other / "adapter_model.safetensors"
+        )
+        with pytest.raises(InputError, match=r"does not fit its base at encoder.layer.*; name the base it was trained"):
+            open_encoder(EncoderSource(str(folder), other), dtype="fp32")
+
+
+@pytest.mark.parametrize("name", ["base-mini", "reader"])
+def test_the_shipped_graphs_are_what_the_script_writes(script: Any, name: str) -> None:
+    shipped = REPOSITORY / "adapters" / name
+    for dtype in FORMATS:
+        made = script.model_of(script.BertConfig.read(shipped), dtype)
+        assert graph_file(shipped, dtype).read_bytes() == made.SerializeToString()
+
+
+PROGRAM = """
+import sys, quoth; sys.modules['torch'] = None
+corpus = quoth.Corpus.open(sys.argv[1])
+reader = quoth.load('quoth-reader', corpus)
+print(reader.ask('Who composed Carmen?')[0].text)
+print(quoth.load('quoth-reader-small', corpus).ask('Who composed Carmen?')[0].text)
+for name in ('quoth-mini', 'quoth-mini-single', 'quoth-mini-base', 'quoth-zero-ner', 'quoth-realm'):
+    quoth.load(name, corpus).embed()
+npm = quoth.load('quoth-mini', corpus)
+print(npm.fill('Carmen is an opera by [MASK].')[0].text, '|', npm.fill('An opera by [MASK].', passages=None)[0].text)
+print(quoth.load('quoth-mini-single', corpus).fill('Carmen is an [MASK] by Bizet.', passages=None)[0].text)
+print(quoth.load('quoth-realm', corpus).ask('Who composed Carmen?')[0].text)
+print(quoth.load('quoth-zero-ner', corpus).search('What did Georges Bizet write?')[0].passage.title)
+print(quoth.Tagger.load().spans(['Carmen was heard in Paris.'])[0][-1].label)
+print(reader.search('operas', mode='hybrid')[0].passage.title)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["auto", "fp32"])
+def test_no_shipped_model_needs_torch(tmp_path: Path, dtype: str) -> None:
+    corpus = quoth.Corpus.create(tmp_path / "c.quoth")
+    corpus.add(
+        [quoth.Document("carmen", "Carmen", "Carmen is an opera by Georges Bizet, first heard in Paris in 1875.")]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(corpus.path)],
+        env={**os.environ, "QUOTH_DTYPE": dtype},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    bizet = "Georges Bizet"
+    assert done.stdout.splitlines() == [bizet, bizet, f"{bizet} | {bizet}", "opera", bizet, "Carmen", "LOC", "Carmen"]
