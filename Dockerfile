@@ -1,22 +1,17 @@
 # A service for CPUs, with the models' weights inside: see docs/install.md. The corpus is mounted at /data.
 ARG PYTHON=3.12
 FROM python:${PYTHON}-slim AS build
-# Where pip finds PyTorch without CUDA.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 WORKDIR /src
 RUN python -m venv /opt/quoth
 ENV PATH=/opt/quoth/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements.lock ./
-# The pins without their hashes, since a clone has none; then PyTorch of the pinned version.
-RUN sed -n 's/^\([^ ]*==[^ ]*\).*/\1/p' requirements.lock > pins.txt \
- && pip install --no-deps --index-url "$TORCH_INDEX" "$(grep '^torch==' pins.txt)"
+# The pins without their hashes, since a clone has none.
+RUN sed -n 's/^\([^ ]*==[^ ]*\).*/\1/p' requirements.lock > pins.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY adapters adapters
 COPY samples samples
-# Of PyTorch, its tests and C++ headers are left out: a tenth of the image.
-RUN pip install -c pins.txt '.[serve]' \
- && rm -r /opt/quoth/lib/python3.*/site-packages/torch/test /opt/quoth/lib/python3.*/site-packages/torch/include
+RUN pip install -c pins.txt '.[serve,documents]'
 
 FROM python:${PYTHON}-slim
 RUN useradd --create-home quoth

@@ -5,11 +5,12 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/installed
+READY_FOR_TRAINING := $(VENV)/installed-torch
 READY_FOR_TESTS := $(VENV)/installed-tests
 READY_FOR_SITE := $(VENV)/installed-docs
 SITE := build/site
 
-.PHONY: demo page smoke test check docs site mutants
+.PHONY: demo page smoke torch test check docs site mutants
 
 demo: $(READY)
 	@$(RUN) -m quoth demo
@@ -19,6 +20,8 @@ page: $(READY)
 
 smoke: $(READY)
 	@scripts/smoke $(RUN)
+
+torch: $(READY_FOR_TRAINING)
 
 test: $(READY_FOR_TESTS)
 	@PYTHON=$(RUN) scripts/test
@@ -33,24 +36,31 @@ site: $(READY_FOR_SITE)
 	@$(RUN) -m sphinx -n -W --keep-going -q docs $(SITE)
 	@echo the site is in $(SITE)/index.html
 
-# PyTorch comes first and without a hash, because its builds differ by index: any build of the pinned release will do.
-# The step after the pins brings what that build needs (the CUDA libraries of Linux builds that use them); where it
-# needs nothing more, it does nothing and asks no network. Every environment is checked for what is missing.
+# Every environment is checked for what is missing.
 PIP := $(RUN) -m pip --disable-pip-version-check
 PINNED := $(PIP) install --quiet --no-deps --require-hashes
-TORCH = torch==$$(sed -n 's/^torch==\([^ ;]*\).*/\1/p' requirements.lock)
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Quoth needs Python 3.11 or later; name one with: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --no-deps $(TORCH)
 	$(PINNED) -r requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
-	$(PIP) install --quiet $(TORCH)
 	$(PIP) check
 	@touch $(READY)
 
-$(READY_FOR_TESTS): $(READY) requirements-tests.lock
+# PyTorch comes first and without a hash, because its builds differ by index: any build of the pinned release will do.
+# The step after the pins brings what that build needs (the CUDA libraries of Linux builds that use them); where it
+# needs nothing more, it does nothing and asks no network.
+TORCH = torch==$$(sed -n 's/^torch==\([^ ;]*\).*/\1/p' requirements-torch.lock)
+
+$(READY_FOR_TRAINING): $(READY) requirements-torch.lock
+	$(PIP) install --quiet --no-deps $(TORCH)
+	$(PINNED) -r requirements-torch.lock
+	$(PIP) install --quiet $(TORCH)
+	$(PIP) check
+	@touch $(READY_FOR_TRAINING)
+
+$(READY_FOR_TESTS): $(READY_FOR_TRAINING) requirements-tests.lock
 	$(PINNED) -r requirements-tests.lock
 	$(PIP) check
 	@touch $(READY_FOR_TESTS)

@@ -3,10 +3,9 @@
     pip install uv
     python scripts/lock.py
 
-Change a pin (`name==version`) in requirements.lock, requirements-tests.lock or requirements-docs.lock, or add one, then
-run this: pins stay as they are, missing packages are added at their newest version, and every release's hashes are
-listed, for all platforms. A package that the first file pins is not repeated in the others, unless they need it on more
-platforms.
+Change a pin (`name==version`) in one of the lock files, or add one, then run this: pins stay as they are, missing
+packages are added at their newest version, and every release's hashes are listed, for all platforms. A package that is
+pinned in a file that comes before is not repeated, unless it is needed on more platforms.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FIRST, *OTHERS = (ROOT / f"requirements{kind}.lock" for kind in ("", "-tests", "-docs"))
+AFTER = {"": (), "-torch": ("",), "-tests": ("", "-torch"), "-docs": ("",)}
+"""The kinds of lock files, and the kinds that are installed before each."""
 NOT_PINNED = re.compile(r"(nvidia|cuda)-|triton=")
 """What PyTorch's CUDA builds require: the last step of making an environment installs it where it is required."""
 PIN = re.compile(r"^[\w.-]+==[^\\\n]+", re.MULTILINE)
@@ -50,12 +50,13 @@ def write(file: Path, blocks: dict[str, str]) -> None:
 
 
 def main() -> None:
-    own = pins(FIRST)
-    first = compiled(own)
-    write(FIRST, first)
-    for file in OTHERS:
-        more = compiled([*own, *pins(file)])
-        write(file, {name: block for name, block in more.items() if block != first.get(name)})
+    files = {kind: ROOT / f"requirements{kind}.lock" for kind in AFTER}
+    made: dict[str, dict[str, str]] = {}
+    for kind, before in AFTER.items():
+        every = compiled([pin for part in (*before, kind) for pin in pins(files[part])])
+        there = {block for part in before for block in made[part].values()}
+        made[kind] = {name: block for name, block in every.items() if block not in there}
+        write(files[kind], made[kind])
 
 
 if __name__ == "__main__":

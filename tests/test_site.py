@@ -172,7 +172,6 @@ def test_the_container_has_the_pinned_packages() -> None:
     locked = re.findall(r"^(\S+==\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     assert pins == [*locked, ""]
     assert "pip install -c pins.txt" in recipe
-    assert "download.pytorch.org/whl/cpu" in recipe
     assert re.search(r"^USER (?!root)\w+$", recipe, re.MULTILINE)
     assert 'ENTRYPOINT ["quoth", "serve"]' in recipe
     for words in re.findall(r"^COPY (?:--\S+ )*(.+)$", recipe, re.MULTILINE):

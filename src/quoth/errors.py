@@ -57,6 +57,20 @@ class CorruptionError(QuothError):
     """A file on disk is missing, truncated or altered; the message names it."""
 
 
+@contextmanager
+def needs_torch(what: str) -> Iterator[None]:
+    """Raises InputError, with the remedy, if what is done here finds that PyTorch, or what trains with it, is not
+    installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (missing := (error.name or "").partition(".")[0]) not in ("torch", "transformers", "peft"):
+            raise
+        raise InputError(
+            f"{what} needs PyTorch, and {missing} is not installed: pip install 'quoth[torch]' (in a clone: make torch)"
+        ) from None
+
+
 def nearest(name: object, allowed: Iterable[str]) -> str:
     """ "; did you mean …?" with the allowed name that is spelled most alike; "" where none is near."""
     alike = get_close_matches(str(name), list(allowed), n=1)

@@ -307,7 +307,7 @@ def test_token_encoder_conventions(folder: Path) -> None:
         np.testing.assert_allclose(found[0].vectors_TD, alone.vectors_TD, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(found[1].vectors_TD, axis=1), 1, atol=1e-5)
     ids = plain.tokenizer.query("the [MASK] door")[0]
-    (start, end), states = plain.blanks(["the [MASK] door"])[0], plain._transformer.encode([ids])[0]
+    (start, end), states = plain.blanks(["the [MASK] door"])[0], plain._encoder.encode([ids])[0]
     at = ids.tolist().index(plain.tokenizer.mask_id)
     np.testing.assert_allclose([start, end], states[at : at + 2], atol=1e-5)
     with pytest.raises(InputError, match="has no words"):

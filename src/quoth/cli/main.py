@@ -21,7 +21,7 @@ from typer.main import get_command
 from quoth import __version__
 from quoth.cli.output import note
 from quoth.cli.records import flow_help
-from quoth.errors import InputError, QuothError, UserError, nearest
+from quoth.errors import InputError, QuothError, UserError, nearest, needs_torch
 from quoth.memory import is_lacking
 
 INTERRUPTED, UNREAD = 130, 141
@@ -135,7 +135,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     """The exit code, once the error of the command, if any, is told. Raises BrokenPipeError if nobody reads on."""
     try:
         given = sys.argv[1:] if arguments is None else arguments
-        code = program(*given[:1]).main(args=arguments, prog_name="quoth", standalone_mode=False)
+        with needs_torch("this"):
+            code = program(*given[:1]).main(args=arguments, prog_name="quoth", standalone_mode=False)
     except UsageError as error:
         if type(error).__name__ != "NoArgsIsHelpError":  # that one has printed the help
             note(_misuse(error))

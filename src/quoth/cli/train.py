@@ -131,7 +131,7 @@ def calibrate(
     """
     from quoth.datasets.questions import read_questions
     from quoth.reader.calibration import calibrate as fit
-    from quoth.reader.weights import save_settings
+    from quoth.reader.calibration import save_settings
 
     corpus, left_out = open_corpus(directory), LeftOut()
     asked = read_questions(*questions, skip_bad=skip_bad, on_bad=left_out)

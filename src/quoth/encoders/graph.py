@@ -21,7 +21,7 @@ from quoth.arrays import Floats, Ints
 from quoth.encoders.config import BertConfig, wanted_dtype
 from quoth.encoders.encoder import Encoder, adapter_parts, does_not_fit, fingerprint_of
 from quoth.encoders.rounding import SCALE, Stored, names_of, rounded, whole
-from quoth.errors import ModelNotFoundError
+from quoth.errors import ModelNotFoundError, needs_torch
 from quoth.hub import WEIGHTS, EncoderSource
 from quoth.text.tokenizer import FastTokenizer, PairArrays
 
@@ -43,8 +43,8 @@ def open_encoder(source: EncoderSource, *, device: str | None = None, dtype: str
                 return encoder
         except (SafetensorError, TypeError):
             pass  # PyTorch says what is wrong, or reads an adapter in bf16
-    from quoth.encoders.transformer import Transformer
-
+    with needs_torch(f"{source.base} on device {device or 'auto'} in dtype {wanted_dtype(dtype)}"):
+        from quoth.encoders.transformer import Transformer
     return Transformer.load(source, device=device, dtype=dtype)
 
 

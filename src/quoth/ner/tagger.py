@@ -19,7 +19,7 @@ from quoth.arrays import Floats, Ints
 from quoth.encoders.encoder import Encoder, run_batched
 from quoth.encoders.graph import open_encoder
 from quoth.encoders.rounding import Stored
-from quoth.errors import InputError, ModelNotFoundError
+from quoth.errors import InputError, ModelNotFoundError, needs_torch
 from quoth.hub import EncoderSource, ModelSource, has_settings, locate
 from quoth.ner.config import TaggerConfig
 from quoth.ner.dates import DATES_VERSION, find_dates, longest
@@ -97,8 +97,8 @@ class Tagger:
 
     @classmethod
     def _load_classifier(cls, name: str, device: str | None) -> Tagger:
-        from quoth.encoders.transformer import PairBatch, Transformer, on_arrays
-
+        with needs_torch(name):
+            from quoth.encoders.transformer import PairBatch, Transformer, on_arrays
         transformer = Transformer.load_classifier(name, device=device)
         model = transformer.model
         names = model.config.id2label

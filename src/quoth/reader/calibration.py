@@ -7,9 +7,11 @@ know: how weights and thresholds are found (`answers/calibration`).
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 from quoth.answers.calibration import LEAST_ANSWERS
@@ -21,9 +23,11 @@ from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import exact_match, has_answer
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
+from quoth.hub import SETTINGS_FILE, locate
 from quoth.reader.config import ReaderConfig
 from quoth.reader.model import Reader
 from quoth.reader.spans import AT_A_TIME
+from quoth.storage import atomic_write_json
 
 UNANSWERABLE = 0.2
 """The share of the questions that are asked without the passages that answer them."""
@@ -164,3 +168,14 @@ def _evidence(corpus: Corpus, question: QAExample) -> set[int]:
     """The passages that would answer a question, among those that could be read."""
     rows = corpus.bm25(question.text, SEARCHED)[0].tolist()
     return {row for row in rows if has_answer(corpus.passage(row).text, question)}
+
+
+def save_settings(name: str, folder: Path, settings: ReaderConfig) -> None:
+    """Write a copy of a reader that has other settings. Raises InputError if the folder has something in it."""
+    source = locate(name, ReaderConfig)
+    if source.folder is None:
+        raise InputError(f"{name} has no weights of its own; name a reader that was trained")
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty; name a new folder")
+    shutil.copytree(source.folder, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoint-*", "*.md"))
+    atomic_write_json(folder / SETTINGS_FILE, settings.to_dict())

@@ -16,9 +16,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from quoth.arrays import Floats
+from quoth.encoders.config import wanted_dtype
 from quoth.encoders.encoder import Encoder
 from quoth.encoders.graph import change, graph_formats, open_graph
 from quoth.encoders.rounding import Stored, names_of, whole
+from quoth.errors import needs_torch
 from quoth.hub import READER_FILE, WEIGHTS, ModelSource, locate
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.spans import SpanReader, check_room
@@ -38,9 +40,9 @@ def open_reader(
     formats = graph_formats(source.base, device, dtype)
     if formats and source.folder is not None and source.config.head == "ends" and (opened := _opened(source, formats)):
         return opened
-    from quoth.encoders.transformer import device_named, placed
-    from quoth.reader.weights import load_reader
-
+    with needs_torch(f"{name} on device {device or 'auto'} in dtype {wanted_dtype(dtype)}"):
+        from quoth.encoders.transformer import device_named, placed
+        from quoth.reader.weights import load_reader
     model, tokenizer = load_reader(source)
     placed(model.encoder, device, dtype)  # the heads stay in fp32: they cost nothing, and rounded scores tie
     return SpanReader(model.to(device_named(device)), tokenizer)

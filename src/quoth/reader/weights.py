@@ -25,8 +25,8 @@ from quoth.encoders.encoder import longest_input
 from quoth.encoders.graph import FORMATS, graph_file
 from quoth.encoders.rounding import SCALE, Stored, rounded
 from quoth.encoders.transformer import load_base, load_encoder
-from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import READER_FILE, SETTINGS_FILE, WEIGHTS, ModelSource, locate
+from quoth.errors import ModelNotFoundError
+from quoth.hub import READER_FILE, SETTINGS_FILE, WEIGHTS, ModelSource
 from quoth.reader.config import ReaderConfig
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.spans import check_room
@@ -75,17 +75,6 @@ def save_reader(
             stored[name] = weight
     atomic_write_bytes(folder / READER_FILE, save(stored))
     atomic_write_json(folder / SETTINGS_FILE, settings)
-
-
-def save_settings(name: str, folder: Path, settings: ReaderConfig) -> None:
-    """Write a copy of a reader that has other settings. Raises InputError if the folder has something in it."""
-    source = locate(name, ReaderConfig)
-    if source.folder is None:
-        raise InputError(f"{name} has no weights of its own; name a reader that was trained")
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} is not empty; name a new folder")
-    shutil.copytree(source.folder, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("checkpoint-*", "*.md"))
-    atomic_write_json(folder / SETTINGS_FILE, settings.to_dict())
 
 
 def save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> None:

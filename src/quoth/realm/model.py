@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from quoth.answers.evidence import Source
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
-from quoth.errors import InputError
+from quoth.errors import InputError, needs_torch
 from quoth.fields import Count, checked
 from quoth.hub import locate
 from quoth.index.fusion import FUSION_DEPTH, shares_of_sum
@@ -58,8 +58,8 @@ class REALM(CorpusModel):
         if named := source.config.reader:
             given = open_reader(named, device=device, dtype=dtype, base=base)
             return cls(encoder, GivenReader(given, source.name), corpora)
-        from quoth.realm.own_reader import OwnReader  # in PyTorch
-
+        with needs_torch(f"the reader of {name}"):
+            from quoth.realm.own_reader import OwnReader
         return cls(encoder, OwnReader.load(source, encoder.tokenizer, device, dtype), corpora)
 
     @overload

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import Floats
+from quoth.encoders.config import wanted_dtype
 from quoth.encoders.encoder import Encoder, longest_input, run_batched
 from quoth.encoders.graph import GraphEncoder, open_encoder
 from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
 from quoth.encoders.tokens import unit
-from quoth.errors import InputError
+from quoth.errors import InputError, needs_torch
 from quoth.hub import ModelSource
 from quoth.realm.config import REALMConfig
 from quoth.records import Passage
@@ -78,8 +79,8 @@ def _tower(
         encoder = open_encoder(source.part(part), device=device, dtype=dtype)
         if isinstance(encoder, GraphEncoder):
             return PooledStates(encoder, config), encoder, {}
-    from quoth.realm.towers import load_tower
-
+    with needs_torch(f"{source.name} on device {device or 'auto'} in dtype {wanted_dtype(dtype)}"):
+        from quoth.realm.towers import load_tower
     return load_tower(source, part, device, dtype)
 
 

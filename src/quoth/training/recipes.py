@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.errors import InputError
+from quoth.errors import InputError, needs_torch
 from quoth.registry import SYSTEMS, named
 from quoth.training.settings import LoopConfig, Recipe, with_overrides
 
@@ -78,10 +78,10 @@ def run_recipe(
     if output.exists() and not output.is_dir():
         raise InputError(f"{str(output)!r} is a file; name a folder for the model")
     files = [str(inputs)] if isinstance(inputs, (str, Path)) else [str(file) for file in inputs]
-    from quoth.training.run import Run
-    from quoth.training.trainer import Trainer
+    with needs_torch(f"recipe {name}"), ExitStack() as stack:
+        from quoth.training.run import Run
+        from quoth.training.trainer import Trainer
 
-    with ExitStack() as stack:
         world = _world(name, recipe, output, resume)
         run = Run(files, output, model or recipe.model, world, stack, base, corpus, preparing, on_bad)
         job = named(recipe.prepare)(run, config)

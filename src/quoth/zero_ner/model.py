@@ -24,7 +24,7 @@ from quoth.corpus.bm25 import PassageRef
 from quoth.corpus.corpus import Corpora
 from quoth.encoders.config import TokenConfig
 from quoth.encoders.tokens import TokenEncoder
-from quoth.errors import InputError
+from quoth.errors import InputError, needs_torch
 from quoth.fields import Count, checked
 from quoth.hub import EncoderSource, is_luke, locate
 from quoth.index.options import Mode
@@ -204,8 +204,8 @@ def _span_encoder(
     config: ZeroNERConfig, device: str | None, dtype: str | None, base: str | None
 ) -> TokenSpans | LukeSpans:
     if is_luke(config.base):
-        from quoth.encoders.luke import LukeSpans
-
+        with needs_torch(config.base):
+            from quoth.encoders.luke import LukeSpans
         luke = EncoderSource(config.base, revision=config.revision)
         return LukeSpans.load(luke, joint=config.joint, max_tokens=config.max_tokens, device=device, dtype=dtype)
     source = locate(config.base, TokenConfig, base)

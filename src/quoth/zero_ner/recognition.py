@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.corpus.documents import read_text
-from quoth.errors import InputError
+from quoth.errors import InputError, needs_torch
 from quoth.hub import is_luke
 from quoth.ner.tagger import Tagger
 from quoth.records import Passage, TaggedSpan
@@ -182,7 +182,7 @@ def load_recognizer(name: str, corpora: Sequence[Corpus], device: str | None, ba
     if name.endswith(".txt"):
         return ByText(NameList.read(Path(name)))
     if is_luke(name):
-        from quoth.ner.luke_tagger import LukeTagger  # only here: it imports LUKE of transformers
-
+        with needs_torch(name):
+            from quoth.ner.luke_tagger import LukeTagger  # only here: it imports LUKE of transformers
         return ByText(LukeTagger.load(name, device))
     return ByText(Tagger.load(name, device, base=base))
