@@ -23,8 +23,11 @@ from benchmarks.measure import cpu_seconds, machine
 from quoth import NPM, Corpus, Reader
 from quoth.encoders.encoder import run_batched
 from quoth.encoders.transformer import on_arrays, pair_batch
+from quoth.hub import locate
+from quoth.reader.config import ReaderConfig
 from quoth.reader.runtime import GraphReader, open_reader
 from quoth.reader.spans import Reading, SpanReader, query_ids
+from quoth.reader.weights import load_reader
 from quoth.text.tokenizer import MASK
 
 
@@ -56,7 +59,7 @@ def main() -> None:
 
 def compare(corpus: Corpus, texts: list[str], given: argparse.Namespace) -> None:
     """Prints the table."""
-    bare, own = open_reader(given.model, dtype="fp32"), open_reader(given.model)
+    bare, own = SpanReader(*load_reader(locate(given.model, ReaderConfig))), open_reader(given.model)
     enough = Counting(own.model, own.tokenizer)
     every = copy(enough)
     every.config = replace(own.config, unread_bound=None)

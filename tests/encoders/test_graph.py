@@ -248,3 +248,44 @@ def test_no_shipped_model_needs_torch(tmp_path: Path, dtype: str) -> None:
     assert done.returncode == 0, done.stderr
     bizet = "Georges Bizet"
     assert done.stdout.splitlines() == [bizet, bizet, f"{bizet} | {bizet}", "opera", bizet, "Carmen", "LOC", "Carmen"]
+
+
+def without_torch(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command where neither PyTorch nor what trains with it is installed."""
+    program = (
+        "import sys; sys.modules.update(dict.fromkeys(['torch', 'transformers', 'peft']))\n"
+        "from quoth.cli.main import main; sys.exit(main())"
+    )
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=120)
+
+
+def test_what_needs_torch_says_so(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("Carmen is an opera by Georges Bizet.")
+    (tmp_path / "tiny").mkdir()
+    tiny_bert(tmp_path / "tiny")
+    corpus = str(tmp_path / "c.quoth")
+    assert without_torch("index", str(tmp_path / "notes.txt"), "-o", corpus).returncode == 0
+    remedy = "is not installed: pip install 'quoth[torch]' (in a clone: make torch)"
+    for what, arguments in (
+        ("recipe adapt", ["train", "adapt", str(tmp_path / "notes.txt"), "-o", str(tmp_path / "out")]),
+        ("quoth-reader on device auto in dtype bf16", ["ask", corpus, "--dtype", "bf16", "Who?"]),
+        ("tiny on device auto in dtype fp32", ["embed", corpus, "--model", str(tmp_path / "tiny")]),
+        (
+            "base-mini on device cuda in dtype fp32",
+            ["fill", corpus, "--model", "quoth-mini-single", "--device", "cuda", "[MASK]"],
+        ),
+    ):
+        done = without_torch(*arguments)
+        assert done.returncode == 2, done.stderr
+        assert what in done.stderr
+        assert done.stderr.strip().endswith(remedy)
+
+
+@pytest.mark.parametrize("amx", [False, True])
+def test_long_work_prefers_pytorch_where_that_is_faster(amx: bool) -> None:
+    program = (
+        f"import sys; from quoth.encoders import graph; graph._has_amx = lambda: {amx}; graph.prefer_pytorch(); "
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(amx)

@@ -106,6 +106,9 @@ def embed(
     """
     if memory is not None:
         bytes_named(memory)  # a bad amount is refused before the model is loaded
+    from quoth.encoders.graph import prefer_pytorch
+
+    prefer_pytorch()
     precision = options["precision"]
     place, corpus = _open(directory, ray)
     model = model or DEFAULT_MODELS[keys or "tokens"]

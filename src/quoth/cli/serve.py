@@ -231,8 +231,10 @@ def _corpora(directories: Sequence[str], demo: bool) -> Iterator[list[Path]]:
 def _library(paths: Sequence[Path], named: Named, setup: Setup, demo: bool) -> "Library":
     """The models over the corpora, checked. Raises QuothError."""
     from quoth.corpus.corpus import Corpus
+    from quoth.encoders.graph import prefer_pytorch
     from quoth.service.library import Library, Models
 
+    prefer_pytorch()
     corpora = [Corpus.open(path) for path in paths]
     fills = load(named.fills, corpora, setup)
     asks = fills if named.asks == named.fills else load_predictor(named.asks, corpora, setup)

@@ -81,6 +81,12 @@ def graph_formats(base: str, device: str | None, dtype: str | None) -> Sequence[
     return [wanted] if wanted in FORMATS else ()
 
 
+def prefer_pytorch() -> None:
+    """Import PyTorch where it is installed and would be faster (`graph_formats`), for work that is longer than that."""
+    if _has_amx() and find_spec("torch") is not None:
+        import torch  # noqa: F401
+
+
 def graph_file(folder: Path, dtype: str) -> Path:
     """The file of a graph."""
     return folder / f"{dtype}.onnx"
