@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -26,8 +26,8 @@ from quoth.answers.options import ResolvedOptions
 from quoth.answers.phrases import ScoredPhrases
 from quoth.datasets.blanks import KINDS, draw_blanks
 from quoth.index.codes import Codes
-from quoth.index.key_table import FILES, KeyTable
-from quoth.index.search import search_together
+from quoth.index.key_table import FILES, KeyHits, KeyTable
+from quoth.index.search import deal, live, search_exactly, search_together
 from quoth.index.tables import KeyTables
 from quoth.storage import read_json
 from quoth.timing import timed
@@ -248,10 +248,11 @@ def medians(npm: NPM, blanks: Blanks, passages: int | None) -> dict[str, float]:
 def agreement(tables: list[KeyTable], blanks: Blanks, queries: Any) -> tuple[float, int]:
     """The share of the exact neighbours that are found, and for how many blanks the best answer is that of exact
     search."""
-    exact = [replace(table, codes=None) for table in tables]
+    hidden = [{row} for _, row in blanks]
+    coded = search_together(tables, hidden, np.stack(queries, axis=1), K)
     found = wanted = agreed = 0
     for (mine, my_text), (theirs, their_text) in zip(
-        answers(tables, blanks, queries), answers(exact, blanks, queries), strict=True
+        answers(coded, queries), answers(exactly(tables, hidden, queries), queries), strict=True
     ):
         found += sum(len(np.intersect1d(a, b)) for a, b in zip(mine, theirs, strict=True))
         wanted += sum(map(len, theirs))
@@ -259,30 +260,50 @@ def agreement(tables: list[KeyTable], blanks: Blanks, queries: Any) -> tuple[flo
     return found / wanted, agreed
 
 
-def answers(tables: list[KeyTable], blanks: Blanks, queries: Any) -> Iterator[tuple[list[Any], str]]:
+def exactly(tables: Sequence[KeyTable], hidden: Sequence[set[int]], queries: Any) -> Iterator[list[KeyHits]]:
+    """As `search_together` without codes; every vector is read once, for all blanks."""
+    flat_QD = np.concatenate([np.stack(pair) for pair in queries])
+    longest = max(int(np.diff(table.offsets_P1).max()) for table in tables)
+    near = [search_exactly(table, flat_QD, K + longest) for table in tables]
+    for b, rows in enumerate(hidden):
+        kept = [
+            [best.at(live(table.without(rows), best.rows_K)) for best in found[2 * b : 2 * b + 2]]
+            for table, found in zip(tables, near, strict=True)
+        ]
+        starts, ends = (deal([both[side] for both in kept], K) for side in (0, 1))
+        yield [KeyHits(*hits) for hits in zip(tables, starts, ends, strict=True)]
+
+
+def answers(found: Iterable[list[KeyHits]], queries: Any) -> Iterator[tuple[list[Any], str]]:
     """For each blank the rows that were hit, by table, and the best answer."""
-    hidden, options = [{row} for _, row in blanks], ResolvedOptions()
-    found = search_together(tables, hidden, np.stack(queries, axis=1), K)
+    options = ResolvedOptions()
     for (q_start_D, q_end_D), hits in zip(queries, found, strict=True):
         best = next(propose(ScoredPhrases(hits, q_start_D, q_end_D, options), options)).best
         yield [rows for each in hits for rows in (each.start_rows, each.end_rows)], best.text
 
 
 def peer(tables: Sequence[KeyTable], queries: Any) -> dict[str, Any]:
-    """FAISS comparing every vector: in fp32, or in eight bits where that does not fit into half the free memory."""
+    """FAISS comparing every vector: in fp32, or in eight bits where that does not fit into half the free memory, and
+    one part after another where that does not either."""
     import faiss
 
     tokens, dimensions = sum(table.num_keys for table in tables), len(queries[0][0])
-    fits = 4 * dimensions * tokens <= available_bytes() // 2
-    name, spec = ("FAISS flat, fp32", "Flat") if fits else ("FAISS flat, 8 bits", "SQ8")
-    flat = faiss.index_factory(dimensions, spec, faiss.METRIC_INNER_PRODUCT)
-    for block_ND in blocks(tables):
-        if not flat.is_trained:
-            flat.train(block_ND)
-        flat.add(block_ND)
-    searches = [partial(flat.search, np.stack(pair), K) for pair in queries]
-    searches[0]()
-    return {"peer": name, "peer_seconds": median(map(seconds, searches))}
+    room = available_bytes() // 2
+    name, spec = ("FAISS flat, fp32", "Flat") if 4 * dimensions * tokens <= room else ("FAISS flat, 8 bits", "SQ8")
+    parts = -(-dimensions * tokens // room) if spec == "SQ8" else 1
+    every, taken = blocks(tables), 0.0
+    for _ in range(parts):
+        flat = faiss.index_factory(dimensions, spec, faiss.METRIC_INNER_PRODUCT)
+        for block_ND in every:
+            if not flat.is_trained:
+                flat.train(block_ND)
+            flat.add(block_ND)
+            if flat.ntotal >= tokens / parts:
+                break
+        searches = [partial(flat.search, np.stack(pair), K) for pair in queries]
+        searches[0]()
+        taken += median(map(seconds, searches))
+    return {"peer": name if parts == 1 else f"{name}, in {parts} parts", "peer_seconds": taken}
 
 
 def blocks(tables: Sequence[KeyTable]) -> Iterator[Any]:

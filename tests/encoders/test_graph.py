@@ -153,6 +153,9 @@ def test_what_this_machine_has_decides(folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(graph, "_GPU_DRIVERS", (str(folder),))  # exists
     assert not graph_formats(str(folder), None, None)
     assert graph_formats(str(folder), "cpu", "int8") == ["int8"]
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "torch", None)
+        assert graph_formats(str(folder), None, "fp32") == ["fp32"]  # a GPU is of no use then
     monkeypatch.setattr(graph, "_has_amx", lambda: True)
     assert not graph_formats(str(folder), "cpu", None)  # PyTorch is there already, and faster
     monkeypatch.delitem(sys.modules, "torch")

@@ -50,7 +50,7 @@ def open_encoder(source: EncoderSource, *, device: str | None = None, dtype: str
 
 def _with_adapter(source: EncoderSource, formats: Sequence[str]) -> GraphEncoder | None:
     folder, adapter = Path(source.base), source.adapter
-    stored, tokenizer = load_file(folder / WEIGHTS), FastTokenizer.read(folder)
+    stored, tokenizer = load_file(folder / WEIGHTS), FastTokenizer(folder)
     weights = ((name, whole(stored, name)) for name in sorted(names_of(stored)))
     fingerprint = fingerprint_of(weights, tokenizer, adapter)
     if adapter is not None:
@@ -59,7 +59,7 @@ def _with_adapter(source: EncoderSource, formats: Sequence[str]) -> GraphEncoder
                 change(stored, f"{place}.weight", np.float32(scale) * (b.astype(np.float32) @ a.astype(np.float32)))
             except (KeyError, ValueError) as error:
                 raise does_not_fit(adapter, place) from error
-    return open_graph(folder, stored, formats, fingerprint)
+    return open_graph(folder, stored, tokenizer, formats, fingerprint)
 
 
 def change(stored: Stored, name: str, added: Floats) -> None:
@@ -71,9 +71,10 @@ def change(stored: Stored, name: str, added: Floats) -> None:
 def graph_formats(base: str, device: str | None, dtype: str | None) -> Sequence[str]:
     """The number formats in which ONNX Runtime is to run the encoder of a folder, the best first: it has graphs, it is
     to be on the processor, in 8-bit integers or fp32, and PyTorch, if it is there already, would not be faster."""
-    if not graph_file(Path(base), FORMATS[0]).is_file() or find_spec("onnxruntime") is None:
+    needed = graph_file(Path(base), FORMATS[0]), Path(base) / "tokenizer.json"
+    if not all(map(Path.is_file, needed)) or find_spec("onnxruntime") is None:
         return ()
-    if device != "cpu" and (device is not None or any(map(os.path.exists, _GPU_DRIVERS))):
+    if device not in (None, "cpu") or (device is None and any(map(os.path.exists, _GPU_DRIVERS)) and _has_torch()):
         return ()
     wanted = wanted_dtype(dtype)
     if wanted == "auto":
@@ -83,8 +84,12 @@ def graph_formats(base: str, device: str | None, dtype: str | None) -> Sequence[
 
 def prefer_pytorch() -> None:
     """Import PyTorch where it is installed and would be faster (`graph_formats`), for work that is longer than that."""
-    if _has_amx() and find_spec("torch") is not None:
+    if _has_amx() and _has_torch():
         import torch  # noqa: F401
+
+
+def _has_torch() -> bool:
+    return find_spec("torch") is not None
 
 
 def graph_file(folder: Path, dtype: str) -> Path:
@@ -101,20 +106,22 @@ def _has_amx() -> bool:
         return False
 
 
-def open_graph(folder: Path, stored: Stored, formats: Sequence[str], fingerprint: str = "") -> GraphEncoder | None:
+def open_graph(
+    folder: Path, stored: Stored, tokenizer: FastTokenizer, formats: Sequence[str], fingerprint: str = ""
+) -> GraphEncoder | None:
     """The encoder with these weights, in the first of these formats that this processor computes exactly; None if that
     is none of them. Raises ModelNotFoundError."""
-    every = (GraphEncoder(folder, stored, dtype, fingerprint) for dtype in formats)
+    every = (GraphEncoder(folder, stored, tokenizer, dtype, fingerprint) for dtype in formats)
     return next((encoder for encoder in every if encoder.exact), None)
 
 
 class GraphEncoder(Encoder):
     """An encoder in ONNX Runtime. `stored` are its weights, of which those that no adapter changed may be rounded."""
 
-    def __init__(self, folder: Path, stored: Stored, dtype: str, fingerprint: str) -> None:
+    def __init__(self, folder: Path, stored: Stored, tokenizer: FastTokenizer, dtype: str, fingerprint: str) -> None:
         import onnxruntime
 
-        super().__init__(BertConfig.read(folder), FastTokenizer.read(folder), fingerprint)
+        super().__init__(BertConfig.read(folder), tokenizer, fingerprint)
         self.dtype = dtype
         self._embeddings = {name: stored[name] for name in stored if "_embeddings." in name}
         weights = _in_format({name: stored[name] for name in stored if name not in self._embeddings}, dtype)

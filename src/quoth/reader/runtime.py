@@ -24,7 +24,7 @@ from quoth.errors import needs_torch
 from quoth.hub import READER_FILE, WEIGHTS, ModelSource, locate
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.spans import SpanReader, check_room
-from quoth.text.tokenizer import BATCH_TOKENS, PairArrays, PairTokenizer
+from quoth.text.tokenizer import BATCH_TOKENS, FastTokenizer, PairArrays, PairTokenizer
 
 _ENCODER = "encoder."
 
@@ -56,7 +56,7 @@ def _opened(source: ModelSource[ReaderConfig], formats: Sequence[str]) -> SpanRe
         stored, own = load_file(folder / WEIGHTS), load_file(source.folder / READER_FILE)
         if not source.is_whole:
             _change(stored, own)
-        encoder = open_graph(folder, stored, formats)
+        encoder = open_graph(folder, stored, FastTokenizer(folder), formats)
         heads = {name: whole(own, name) for name in ("span.ends.weight", "span.ends.bias", "none.weight", "none.bias")}
     except (SafetensorError, FileNotFoundError, KeyError, ValueError):
         return None  # PyTorch says what is wrong
