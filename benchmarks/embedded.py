@@ -290,7 +290,8 @@ def peer(tables: Sequence[KeyTable], queries: Any) -> dict[str, Any]:
     tokens, dimensions = sum(table.num_keys for table in tables), len(queries[0][0])
     room = available_bytes() // 2
     name, spec = ("FAISS flat, fp32", "Flat") if 4 * dimensions * tokens <= room else ("FAISS flat, 8 bits", "SQ8")
-    parts = -(-dimensions * tokens // room) if spec == "SQ8" else 1
+    # An index takes three times its size while it grows.
+    parts = -(-3 * dimensions * tokens // room) if spec == "SQ8" and dimensions * tokens > room // 2 else 1
     every, taken = blocks(tables), 0.0
     for _ in range(parts):
         flat = faiss.index_factory(dimensions, spec, faiss.METRIC_INNER_PRODUCT)

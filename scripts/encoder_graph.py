@@ -18,7 +18,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from quoth.encoders.config import BertConfig
-from quoth.encoders.graph import FORMATS, graph_file
+from quoth.hub import GRAPH_FORMATS, graph_file
 
 INPUTS = ("embedded", "attention_mask")
 OPSET = 20
@@ -165,7 +165,7 @@ def main() -> None:
         config = BertConfig.read(folder)
         if config is None or config.model_type != "bert" or config.hidden_act != "gelu":
             parser.error(f"{folder} must have a BERT with gelu")
-        for dtype in FORMATS:
+        for dtype in GRAPH_FORMATS:
             graph_file(folder, dtype).write_bytes(model_of(config, dtype).SerializeToString())
 
 

@@ -162,7 +162,8 @@ def test_answers_by_codes_are_compared_with_those_of_exact_search_by_any_npm(tmp
     tables = embedded.opened_tables(corpus.path, npm)[1]
     blanks = [("The [MASK] of the city.", 0), ("A [MASK] was built.", 1)]
     queries = npm.encoder.blanks([text for text, _ in blanks])
-    for (rows, text), (asked, row) in zip(embedded.answers(tables, blanks, queries), blanks, strict=True):
+    found = embedded.exactly(tables, [{row} for _, row in blanks], queries)
+    for (rows, text), (asked, row) in zip(embedded.answers(found, queries), blanks, strict=True):
         best = npm.fill(asked, passages=None, read=0, k=embedded.K, exclude=[row], distinct=False)[0]
         assert text == best.text
         assert sum(map(len, rows)) > 0

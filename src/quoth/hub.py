@@ -45,6 +45,8 @@ HEADS_FILE = "heads.safetensors"
 READER_FILE = "reader.safetensors"
 WEIGHTS = "model.safetensors"
 """An encoder's, in its folder."""
+GRAPH_FORMATS = ("int8", "fp32")
+"""The number formats that there are graphs for, beside the weights of some encoders."""
 
 C = TypeVar("C", bound=ModelConfig)
 C_co = TypeVar("C_co", bound=ModelConfig, covariant=True)
@@ -106,6 +108,11 @@ class ModelSource(Generic[C_co]):
             raise ModelNotFoundError(f"{str(folder)!r} has no encoder; fetch or train the model again")
         adapted = (folder / "adapter_config.json").is_file()
         return EncoderSource(self.base, folder if adapted else None, self.config.revision)
+
+
+def graph_file(folder: Path, dtype: str) -> Path:
+    """The file of an encoder's graph for ONNX Runtime."""
+    return folder / f"{dtype}.onnx"
 
 
 def shipped(kind: str | None = None) -> list[str]:

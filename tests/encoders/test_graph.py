@@ -18,10 +18,10 @@ from safetensors.torch import load_file, save_file
 import quoth
 from quoth.encoders import graph
 from quoth.encoders.bert import round_linears
-from quoth.encoders.graph import FORMATS, GraphEncoder, graph_file, graph_formats, open_encoder
+from quoth.encoders.graph import GraphEncoder, graph_formats, open_encoder
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import EncoderSource
+from quoth.hub import GRAPH_FORMATS, EncoderSource, graph_file
 from quoth.text.tokenizer import PairArrays
 from script_modules import script_module
 from tiny import tiny_bert
@@ -40,7 +40,7 @@ def script() -> Any:
 def folder(script: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny BERT with its graphs."""
     base = tiny_bert(tmp_path_factory.mktemp("graph") / "base")
-    for dtype in FORMATS:
+    for dtype in GRAPH_FORMATS:
         graph_file(base, dtype).write_bytes(script.model_of(script.BertConfig.read(base), dtype).SerializeToString())
     return base
 
@@ -113,7 +113,7 @@ def test_weights_that_are_stored_in_8_bits_are_taken_as_they_are(folder: Path, t
 
     stored = load_file(folder / "model.safetensors")
     save_encoder(tmp_path / "rounded", stored, folder)
-    for dtype in FORMATS:
+    for dtype in GRAPH_FORMATS:
         ours, theirs = both(EncoderSource(str(tmp_path / "rounded")), dtype)
         found, wanted = ours.states(arrays()), theirs.states(arrays())
         assert np.median(np.abs(found - wanted)[arrays().mask_BT > 0]) < 1e-5
@@ -212,7 +212,7 @@ def test_what_is_damaged_is_named(folder: Path, adapter: Path, tmp_path: Path) -
 @pytest.mark.parametrize("name", ["base-mini", "reader"])
 def test_the_shipped_graphs_are_what_the_script_writes(script: Any, name: str) -> None:
     shipped = REPOSITORY / "adapters" / name
-    for dtype in FORMATS:
+    for dtype in GRAPH_FORMATS:
         made = script.model_of(script.BertConfig.read(shipped), dtype)
         assert graph_file(shipped, dtype).read_bytes() == made.SerializeToString()
 

@@ -13,9 +13,9 @@ import torch
 from test_span_reader import QUERY, TEXT, make_reader, passage
 
 from quoth.encoders.bert import round_linears
-from quoth.encoders.graph import FORMATS, GraphEncoder, graph_file
+from quoth.encoders.graph import GraphEncoder
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import locate
+from quoth.hub import GRAPH_FORMATS, graph_file, locate
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.runtime import GraphReader, open_reader
@@ -40,7 +40,7 @@ def folder(script: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     tiny = make_reader(parent / "base")
     assert isinstance(tiny.model, SpanReaderModel)
     save_reader(parent / "m", tiny.model, parent / "base", tiny.config.to_dict() | {"base": "nobody/nothing"})
-    for dtype in FORMATS:
+    for dtype in GRAPH_FORMATS:
         model = script.model_of(script.BertConfig.read(parent / "m"), dtype)
         graph_file(parent / "m", dtype).write_bytes(model.SerializeToString())
     return parent / "m"

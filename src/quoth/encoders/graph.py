@@ -22,11 +22,9 @@ from quoth.encoders.config import BertConfig, wanted_dtype
 from quoth.encoders.encoder import Encoder, adapter_parts, does_not_fit, fingerprint_of
 from quoth.encoders.rounding import SCALE, Stored, names_of, rounded, whole
 from quoth.errors import ModelNotFoundError, needs_torch
-from quoth.hub import WEIGHTS, EncoderSource
+from quoth.hub import GRAPH_FORMATS, WEIGHTS, EncoderSource, graph_file
 from quoth.text.tokenizer import FastTokenizer, PairArrays
 
-FORMATS = ("int8", "fp32")
-"""The number formats that there are graphs for."""
 _SLOWER = ["SkipLayerNormFusion", "BiasGeluFusion"]
 """ONNX Runtime's optimisations that take a fifth more time than what they replace."""
 _GPU_DRIVERS = ("/proc/driver/nvidia/version", "/dev/dxg", r"C:\Windows\System32\nvcuda.dll")
@@ -71,15 +69,15 @@ def change(stored: Stored, name: str, added: Floats) -> None:
 def graph_formats(base: str, device: str | None, dtype: str | None) -> Sequence[str]:
     """The number formats in which ONNX Runtime is to run the encoder of a folder, the best first: it has graphs, it is
     to be on the processor, in 8-bit integers or fp32, and PyTorch, if it is there already, would not be faster."""
-    needed = graph_file(Path(base), FORMATS[0]), Path(base) / "tokenizer.json"
+    needed = graph_file(Path(base), GRAPH_FORMATS[0]), Path(base) / "tokenizer.json"
     if not all(map(Path.is_file, needed)) or find_spec("onnxruntime") is None:
         return ()
     if device not in (None, "cpu") or (device is None and any(map(os.path.exists, _GPU_DRIVERS)) and _has_torch()):
         return ()
     wanted = wanted_dtype(dtype)
     if wanted == "auto":
-        return () if "torch" in sys.modules and _has_amx() else FORMATS
-    return [wanted] if wanted in FORMATS else ()
+        return () if "torch" in sys.modules and _has_amx() else GRAPH_FORMATS
+    return [wanted] if wanted in GRAPH_FORMATS else ()
 
 
 def prefer_pytorch() -> None:
@@ -90,11 +88,6 @@ def prefer_pytorch() -> None:
 
 def _has_torch() -> bool:
     return find_spec("torch") is not None
-
-
-def graph_file(folder: Path, dtype: str) -> Path:
-    """The file of a graph."""
-    return folder / f"{dtype}.onnx"
 
 
 @cache

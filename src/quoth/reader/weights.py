@@ -22,11 +22,10 @@ from torch import Tensor
 from quoth.arrays import Floats
 from quoth.encoders.bert import whole_tensor
 from quoth.encoders.encoder import longest_input
-from quoth.encoders.graph import FORMATS, graph_file
 from quoth.encoders.rounding import SCALE, Stored, rounded
 from quoth.encoders.transformer import load_base, load_encoder
 from quoth.errors import ModelNotFoundError
-from quoth.hub import READER_FILE, SETTINGS_FILE, WEIGHTS, ModelSource
+from quoth.hub import GRAPH_FORMATS, READER_FILE, SETTINGS_FILE, WEIGHTS, ModelSource, graph_file
 from quoth.reader.config import ReaderConfig
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.spans import check_room
@@ -85,7 +84,7 @@ def save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> Non
         array = _array(weight)
         stored |= rounded(name, array) if array.ndim == 2 else {name: array}
     atomic_write_bytes(folder / WEIGHTS, save(stored))
-    for name in (*_BESIDE_WEIGHTS, *(graph_file(base, dtype).name for dtype in FORMATS)):
+    for name in (*_BESIDE_WEIGHTS, *(graph_file(base, dtype).name for dtype in GRAPH_FORMATS)):
         if (base / name).is_file():
             shutil.copyfile(base / name, folder / name)
 
