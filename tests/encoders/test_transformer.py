@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from quoth.encoders import transformer
 from quoth.encoders.bert import BertEncoder
 from quoth.encoders.config import BertConfig
-from quoth.encoders.encoder import fingerprint_of
+from quoth.encoders.encoder import PUBLISHED_FINGERPRINTS, fingerprint_of
 from quoth.encoders.tokens import TokenEncoder
 from quoth.encoders.transformer import (
     Transformer,
@@ -24,7 +24,7 @@ from quoth.encoders.transformer import (
     parameters,
 )
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import PUBLISHED_FINGERPRINTS, EncoderSource, ModelSource, locate
+from quoth.hub import EncoderSource, ModelSource, locate
 from quoth.ner.config import TaggerConfig
 from quoth.npm.config import NPMConfig
 from quoth.records import Passage
