@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 import zlib
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from quoth import memory
-from quoth.arrays import forget, in_blocks, open_array, save_array, save_pieces
+from quoth import arrays, memory
+from quoth.arrays import fetch, forget, in_blocks, open_array, save_array, save_pieces
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.keys import EncodedPassage, TextSpan
 from quoth.errors import InputError
@@ -205,3 +207,41 @@ def test_what_the_process_holds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         memory.limit("700MB")
     monkeypatch.setattr(memory, "held", lambda: 3 * 10**9)
     assert memory.left_of(memory.limit(None)) == memory.LEAST_WORKING_MEMORY
+
+
+def reads_ahead(array: NDArray[Any]) -> bool:
+    """Whether the system reads ahead of the file that is mapped at an array."""
+    at = array.__array_interface__["data"][0]
+    mine = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            mine = int(found[1], 16) <= at < int(found[2], 16)
+        elif mine and line.startswith("VmFlags:"):
+            return "rr" not in line.split()
+    raise AssertionError("not mapped")
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the kernel does not tell")
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_scattered_rows_are_fetched_many_at_once_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_disk: bool
+) -> None:
+    save_array(tmp_path / "a.npy", np.arange(300_000, dtype=np.int32).reshape(-1, 3))
+    mapped, pools = open_array(tmp_path / "a.npy"), list[int]()
+    monkeypatch.setattr(arrays, "_FROM_DISK", 0.0 if on_disk else 60.0)
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, workers: int) -> None:
+            pools.append(workers)
+            super().__init__(workers)
+
+    monkeypatch.setattr(arrays, "ThreadPoolExecutor", Pool)
+    scattered = np.random.default_rng(0).choice(100_000, 1000, replace=False)
+    for rows, ahead in ((scattered, False), (None, True), (scattered[:3], False), (np.arange(500, 900), True)):
+        fetch(mapped, rows)
+        assert reads_ahead(mapped) == ahead
+    fetch(mapped, scattered[:0])
+    assert reads_ahead(mapped)
+    assert len(pools) == (2 if on_disk else 0)
+    fetch(np.arange(9).reshape(3, 3), np.array([0, 2]))  # not mapped
+    np.testing.assert_array_equal(mapped[scattered, 0], 3 * scattered)

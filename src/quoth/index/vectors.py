@@ -15,7 +15,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.arrays import Floats, Rows, forget, open_array, save_array
+from quoth.arrays import Floats, Rows, fetch, forget, open_array, save_array
 from quoth.errors import CorruptionError, InputError
 from quoth.index.options import Precision
 
@@ -167,6 +167,7 @@ class KeyVectors:
 
     def similarities(self, q_QD: Floats, rows_R: NDArray[np.int64] | None = None) -> Floats:
         """sim(q, c) = s q·c for the given rows (all when None), in blocks: [Q, R]."""
+        fetch(self.stored_ND, rows_R)
         total = len(self.stored_ND) if rows_R is None else len(rows_R)
         sim_QR = np.empty((len(q_QD), total), np.float32)
         # q·(low + step·code) = (q·step)·code + q·low: the query is scaled once, and codes are multiplied as they are
@@ -206,6 +207,7 @@ class KeyVectors:
     def blocks(self, first: int, last: int, rows: int) -> Iterator[tuple[int, KeyVectors]]:
         """The vectors from the first to the last in blocks of this size, each with the row that it begins at. Of mapped
         vectors no more than a block is in memory."""
+        fetch(self.stored_ND, None)
         for at in range(first, last, rows):
             yield at, replace(self, stored_ND=self.stored_ND[at : min(at + rows, last)])
             forget(self.stored_ND)
