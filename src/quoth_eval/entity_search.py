@@ -24,7 +24,8 @@ from quoth.arrays import Doubles, Rows
 from quoth.cli.models import load_entities, system
 from quoth.corpus.bm25 import indexed_text
 from quoth.datasets.judging import holders
-from quoth.encoders.keys import Vectors, unit
+from quoth.encoders.keys import Vectors
+from quoth.encoders.tokens import unit
 from quoth.errors import InputError
 from quoth.records import Hit, Passage
 from quoth.text.terms import analyse, analyse_with_characters

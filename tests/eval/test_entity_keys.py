@@ -18,7 +18,7 @@ from test_entity_encoder import Capitals
 
 from quoth import Corpus, Document, ZeroNER
 from quoth.datasets.questions import QAExample
-from quoth.encoders.keys import unit
+from quoth.encoders.tokens import unit
 from quoth.errors import InputError
 from quoth.records import Passage
 from quoth.zero_ner.recognition import ByText

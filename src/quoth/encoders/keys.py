@@ -39,13 +39,6 @@ def span_keys(spans: Sequence[tuple[int, int]]) -> TokenizedPassage:
     return TokenizedPassage(zeros_T.astype(np.int32), offsets_T2, flags_T, zeros_T, ())
 
 
-def unit(vectors_TD: Vectors) -> Vectors:
-    """The vectors normalised to length 1; zero vectors stay zero."""
-    lengths_T1 = np.linalg.norm(vectors_TD, axis=1, keepdims=True)
-    unit_TD: Vectors = vectors_TD / np.maximum(lengths_T1, np.float32(1e-12))
-    return unit_TD
-
-
 class KeyEncoder(Protocol):
     """Makes keys and queries; their similarity is `scale` times their dot product.
 

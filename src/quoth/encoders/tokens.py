@@ -18,7 +18,7 @@ from quoth.arrays import Floats
 from quoth.encoders.config import TokenConfig
 from quoth.encoders.encoder import Encoder
 from quoth.encoders.graph import open_encoder
-from quoth.encoders.keys import EncodedPassage, TextSpan, unit
+from quoth.encoders.keys import EncodedPassage, TextSpan, Vectors
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, ModelSource
 from quoth.records import Passage
@@ -131,6 +131,13 @@ class TokenEncoder:
 
     def _normalized(self, states_TD: NDArray[np.float32]) -> NDArray[np.float32]:
         return unit(states_TD) if self.config.normalize else states_TD
+
+
+def unit(vectors_TD: Vectors) -> Vectors:
+    """The vectors normalised to length 1; zero vectors stay zero."""
+    lengths_T1 = np.linalg.norm(vectors_TD, axis=1, keepdims=True)
+    unit_TD: Vectors = vectors_TD / np.maximum(lengths_T1, np.float32(1e-12))
+    return unit_TD
 
 
 def queries_of(source: ModelSource[TokenConfig]) -> EncoderSource | None:

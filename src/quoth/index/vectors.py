@@ -167,7 +167,8 @@ class KeyVectors:
 
     def similarities(self, q_QD: Floats, rows_R: NDArray[np.int64] | None = None) -> Floats:
         """sim(q, c) = s q·c for the given rows (all when None), in blocks: [Q, R]."""
-        fetch(self.stored_ND, rows_R)
+        if len(self.stored_ND) > ROWS_PER_BLOCK:
+            fetch(self.stored_ND, rows_R)
         total = len(self.stored_ND) if rows_R is None else len(rows_R)
         sim_QR = np.empty((len(q_QD), total), np.float32)
         # q·(low + step·code) = (q·step)·code + q·low: the query is scaled once, and codes are multiplied as they are

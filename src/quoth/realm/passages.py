@@ -20,7 +20,8 @@ from quoth.arrays import Floats
 from quoth.encoders.config import wanted_dtype
 from quoth.encoders.encoder import Encoder, longest_input, run_batched
 from quoth.encoders.graph import GraphEncoder, open_encoder
-from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys, unit
+from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
+from quoth.encoders.tokens import unit
 from quoth.errors import InputError, needs_torch
 from quoth.hub import ModelSource
 from quoth.realm.config import REALMConfig

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys, unit
-from quoth.encoders.tokens import TokenEncoder
+from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
+from quoth.encoders.tokens import TokenEncoder, unit
 from quoth.errors import InputError
 from quoth.records import Passage, TaggedSpan
 from quoth.zero_ner.config import ZeroNERConfig
