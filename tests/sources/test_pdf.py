@@ -35,6 +35,7 @@ def enclosed(content: bytes, source: Source) -> Iterator[tuple[str, str]]:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=8), min_size=1, max_size=12))
 @example([["wor-"], ["ld", "peace"]])
+@example([["Ami-"], ["b"]])
 def test_a_rectangle_has_the_text_that_it_is_said_to_have(drawn: list[list[str]]) -> None:
     content = pdf(lines(*(" ".join(words) for words in drawn)))
     source = read(content, "x.pdf")

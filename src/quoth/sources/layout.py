@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from quoth.source_map import WHOLE
 from quoth.sources.source import Piece, Text
 
-_HYPHENS = ("-", "\u00ad", "\u2010", "\ufffe")
+HYPHENS = ("-", "\u00ad", "\u2010", "\ufffe")
 _BULLET = re.compile(r"[•‣▪●○◦*–-]$|\(?(\d{1,3}|[a-zA-Z])[.)]$")
 _PAGE_NUMBER = re.compile(r"(page )?[-–—]?\s?(\d+|[ivxlc]+)(\s?(of|/)\s?\d+)?\s?[-–—]?", re.IGNORECASE)
 _EDGE = 0.12
@@ -30,13 +30,14 @@ _PROSE = 3.5
 
 
 class Word(NamedTuple):
-    """A word and its rectangle."""
+    """A word and its rectangle. If it ends in a hyphen, `stem` is where what is before that ends."""
 
     left: float
     top: float
     right: float
     bottom: float
     text: str
+    stem: float = 0.0
 
 
 Line = list[Word]
@@ -251,16 +252,16 @@ class Writer:
         words = [(word, word is line[-1]) for line in lines for word in line]
         for (word, ends), following in zip_longest(words, [word for word, _ in words[1:]]):
             text = word.text.replace("\ufffe", "-")
-            is_cut = ends and following is not None and len(text) > 1 and text[-1] in _HYPHENS
+            is_cut = ends and following is not None and len(text) > 1 and text[-1] in HYPHENS
             if is_cut:
                 text = text[:-1] + ("" if self._joins(text[:-1], following.text) else "-")
-            yield text, *self._place(word, len(text) / len(word.text))
+            yield text, *self._place(word, word.right if len(text) == len(word.text) else word.stem)
             if following is not None and not is_cut:
                 yield (" ",)
 
-    def _place(self, word: Word, share: float) -> tuple[int, ...]:
+    def _place(self, word: Word, right_edge: float) -> tuple[int, ...]:
         across, down = self._scale
-        left, right = round(word.left * across), round((word.left + (word.right - word.left) * share) * across)
+        left, right = round(word.left * across), round(right_edge * across)
         top, bottom = round(word.top * down), round(word.bottom * down)
         if left < 0 or top < 0 or right > WHOLE or bottom > WHOLE:  # what is off the page
             left, top, right, bottom = (min(max(edge, 0), WHOLE) for edge in (left, top, right, bottom))

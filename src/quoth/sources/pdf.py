@@ -11,7 +11,7 @@ from contextlib import closing
 from math import pi
 from typing import Any
 
-from quoth.sources.layout import Page, Word, Writer, joins_in, strips_of, without_heads
+from quoth.sources.layout import HYPHENS, Page, Word, Writer, joins_in, strips_of, without_heads
 from quoth.sources.source import Source, Text
 
 _NAMELESS = ("untitled", "(anonymous)", "anonymous", "unspecified")
@@ -96,7 +96,8 @@ def _words(text_page: Any, place: "Placer") -> Iterator[Word]:
     for found in _WORD.finditer(text):
         first, last = at(found.start()), at(found.end() - 1)
         if first[1] < (last[1] + last[3]) / 2 < first[3]:
-            yield Word(min(first[0], last[0]), first[1], max(first[2], last[2]), first[3], found[0])
+            stem = at(found.end() - 2)[2] if len(found[0]) > 1 and found[0][-1] in HYPHENS else 0.0
+            yield Word(min(first[0], last[0]), first[1], max(first[2], last[2]), first[3], found[0], stem)
         else:  # it goes on elsewhere
             yield from (Word(*at(found.start() + n), letter) for n, letter in enumerate(found[0]))
 
