@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import quoth
+from graphs import graph_script, write_graphs
 from quoth.encoders import graph
 from quoth.encoders.bert import round_linears
 from quoth.encoders.graph import GraphEncoder, graph_formats, open_encoder
@@ -23,7 +23,6 @@ from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import GRAPH_FORMATS, EncoderSource, graph_file
 from quoth.text.tokenizer import PairArrays
-from script_modules import script_module
 from tiny import tiny_bert
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -31,18 +30,9 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def script() -> Any:
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    return script_module("encoder_graph")
-
-
-@pytest.fixture(scope="module")
-def folder(script: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny BERT with its graphs."""
-    base = tiny_bert(tmp_path_factory.mktemp("graph") / "base")
-    for dtype in GRAPH_FORMATS:
-        graph_file(base, dtype).write_bytes(script.model_of(script.BertConfig.read(base), dtype).SerializeToString())
-    return base
+    return write_graphs(tiny_bert(tmp_path_factory.mktemp("graph") / "base"))
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +200,8 @@ def test_what_is_damaged_is_named(folder: Path, adapter: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["base-mini", "reader"])
-def test_the_shipped_graphs_are_what_the_script_writes(script: Any, name: str) -> None:
+def test_the_shipped_graphs_are_what_the_script_writes(name: str) -> None:
+    script = graph_script()
     shipped = REPOSITORY / "adapters" / name
     for dtype in GRAPH_FORMATS:
         made = script.model_of(script.BertConfig.read(shipped), dtype)
@@ -260,6 +251,18 @@ def without_torch(*arguments: str) -> subprocess.CompletedProcess[str]:
         "from quoth.cli.main import main; sys.exit(main())"
     )
     return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=120)
+
+
+def test_what_is_damaged_is_named_without_torch_too(folder: Path, tmp_path: Path) -> None:
+    broken = shutil.copytree(folder, tmp_path / "m")
+    (broken / "model.safetensors").write_bytes(b"torn")
+    (tmp_path / "notes.txt").write_text("Carmen is an opera by Georges Bizet.")
+    corpus = str(tmp_path / "c.quoth")
+    assert without_torch("index", str(tmp_path / "notes.txt"), "-o", corpus).returncode == 0
+    done = without_torch("embed", corpus, "--model", str(broken))
+    assert done.returncode == 2
+    assert "model.safetensors is damaged" in done.stderr
+    assert "PyTorch" not in done.stderr
 
 
 def test_what_needs_torch_says_so(tmp_path: Path) -> None:

@@ -5,45 +5,36 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 from test_span_reader import QUERY, TEXT, make_reader, passage
 
+from graphs import write_graphs
 from quoth.encoders.bert import round_linears
 from quoth.encoders.graph import GraphEncoder
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import GRAPH_FORMATS, graph_file, locate
+from quoth.hub import locate
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.runtime import GraphReader, open_reader
 from quoth.reader.spans import SpanReader
 from quoth.reader.weights import load_reader, save_reader
 from quoth.text.tokenizer import PairArrays
-from script_modules import script_module
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 
 @pytest.fixture(scope="module")
-def script() -> Any:
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    return script_module("encoder_graph")
-
-
-@pytest.fixture(scope="module")
-def folder(script: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny reader that is stored whole, with its graph."""
     parent = tmp_path_factory.mktemp("runtime")
     tiny = make_reader(parent / "base")
     assert isinstance(tiny.model, SpanReaderModel)
     save_reader(parent / "m", tiny.model, parent / "base", tiny.config.to_dict() | {"base": "nobody/nothing"})
-    for dtype in GRAPH_FORMATS:
-        model = script.model_of(script.BertConfig.read(parent / "m"), dtype)
-        graph_file(parent / "m", dtype).write_bytes(model.SerializeToString())
-    return parent / "m"
+    return write_graphs(parent / "m")
 
 
 def in_pytorch(folder: Path) -> SpanReader:
@@ -102,6 +93,11 @@ def test_a_reader_that_is_stored_as_differences_is_the_same_network(folder: Path
     legal_BTW = np.repeat(mask_BT[:, :, None] > 0, settings.span_width, 2)
     legal_BTW &= (np.arange(24)[:, None] + np.arange(settings.span_width) < 24)[None]
     np.testing.assert_allclose(ours.odds(batch, legal_BTW), theirs.odds(batch, legal_BTW), rtol=1e-4, atol=1e-4)
+    stored = load_file(tmp_path / "m" / "reader.safetensors")
+    del stored["encoder.encoder.layer.1.output.LayerNorm.bias"]
+    save_file(stored, tmp_path / "m" / "reader.safetensors")
+    with pytest.raises(ModelNotFoundError, match=r"lacks encoder.encoder.layer.1.output.LayerNorm.bias of"):
+        open_reader(str(tmp_path / "m"), dtype="fp32")
 
 
 def test_pytorch_reads_where_the_graph_cannot(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from quoth.encoders.config import GELU, BertConfig
+from quoth.encoders.encoder import loaded
 from quoth.encoders.rounding import LARGEST, SCALE, SMALLEST, names_of, rounded, whole
 from quoth.errors import ModelNotFoundError
 
@@ -167,10 +167,7 @@ class BertEncoder(nn.Module):
         """The encoder of a folder, in fp32; its weights may be stored as `rounding` does. Raises ModelNotFoundError if
         weights are missing or do not fit `config.json`."""
         file = folder / "model.safetensors"
-        try:
-            saved = {_own_name(name): weight for name, weight in all_whole(load_file(file)).items()}
-        except SafetensorError as error:
-            raise ModelNotFoundError(f"{file} is damaged ({error}); fetch it again") from error
+        saved = {_own_name(name): weight for name, weight in all_whole(loaded(file, load_file)).items()}
         with torch.device("meta"):
             model = cls(config)
         weights: dict[str, Tensor] = {}

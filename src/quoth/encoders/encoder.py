@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,6 +95,17 @@ def longest_input(config: Any) -> int:
     return int(config.max_position_embeddings) - offset
 
 
+def loaded(
+    file: Path, load: Callable[[Path], dict[str, Weight]], problem: str = "is damaged", remedy: str = "fetch it again"
+) -> dict[str, Weight]:
+    """A file's weights, by a function of safetensors. Raises ModelNotFoundError, with `remedy`, if it cannot be
+    read."""
+    try:
+        return load(file)
+    except (OSError, SafetensorError) as error:
+        raise ModelNotFoundError(f"{file} {problem} ({error}); {remedy}") from error
+
+
 def adapter_file(folder: Path) -> Path:
     """The file of an adapter's weights. Raises ModelNotFoundError."""
     file = folder / "adapter_model.safetensors"
@@ -104,7 +115,7 @@ def adapter_file(folder: Path) -> Path:
 
 
 def adapter_parts(
-    folder: Path, load: Callable[[Path], Mapping[str, Weight]]
+    folder: Path, load: Callable[[Path], dict[str, Weight]]
 ) -> Iterator[tuple[str, float, Weight, Weight]]:
     """What a LoRA adapter, as PEFT saves it, adds to each layer: alpha / r, B and A. `load` is a function of
     safetensors. Raises InputError on another kind of adapter, ModelNotFoundError if it is missing or damaged."""
@@ -117,11 +128,7 @@ def adapter_parts(
             f"adapter {str(folder)!r} is a {kind}; only plain LORA can be loaded: merge it into its base with PEFT"
         )
     scale = settings["lora_alpha"] / settings["r"]
-    file = adapter_file(folder)
-    try:
-        weights = load(file)
-    except SafetensorError as error:
-        raise ModelNotFoundError(f"{file} is damaged ({error}); fetch or train it again") from error
+    weights = loaded(adapter_file(folder), load, remedy="fetch or train it again")
     for name in [name for name in weights if name.endswith("lora_A.weight")]:
         place = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
         if (other := name.replace("lora_A", "lora_B")) not in weights:

@@ -9,28 +9,34 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from quoth.arrays import Floats, Ints
 from quoth.encoders.config import BertConfig, wanted_dtype
-from quoth.encoders.encoder import Encoder, adapter_parts, does_not_fit, fingerprint_of
+from quoth.encoders.encoder import Encoder, adapter_parts, does_not_fit, fingerprint_of, loaded
 from quoth.encoders.rounding import SCALE, Stored, names_of, rounded, whole
 from quoth.errors import ModelNotFoundError, needs_torch
 from quoth.hub import GRAPH_FORMATS, WEIGHTS, EncoderSource, graph_file
 from quoth.text.tokenizer import FastTokenizer, PairArrays
+
+if TYPE_CHECKING:
+    from quoth.encoders.transformer import Transformer
 
 _SLOWER = ["SkipLayerNormFusion", "BiasGeluFusion"]
 """ONNX Runtime's optimisations that take a fifth more time than what they replace."""
 _GPU_DRIVERS = ("/proc/driver/nvidia/version", "/dev/dxg", r"C:\Windows\System32\nvcuda.dll")
 
 
-def open_encoder(source: EncoderSource, *, device: str | None = None, dtype: str | None = None) -> Encoder:
+def open_encoder(
+    source: EncoderSource, *, device: str | None = None, dtype: str | None = None
+) -> GraphEncoder | Transformer:
     """An encoder in ONNX Runtime if it has graphs for what is wanted (`graph_formats`), else in PyTorch.
 
     Raises ModelNotFoundError if the model cannot be loaded, InputError on an unknown dtype or device.
@@ -39,16 +45,26 @@ def open_encoder(source: EncoderSource, *, device: str | None = None, dtype: str
         try:
             if encoder := _with_adapter(source, formats):
                 return encoder
-        except (SafetensorError, TypeError):
-            pass  # PyTorch says what is wrong, or reads an adapter in bf16
-    with needs_torch(f"{source.base} on device {device or 'auto'} in dtype {wanted_dtype(dtype)}"):
+        except TypeError:
+            pass  # an adapter in bf16, which NumPy may not have
+    return open_in_pytorch(source, device, dtype)
+
+
+def open_in_pytorch(source: EncoderSource, device: str | None, dtype: str | None) -> Transformer:
+    """As `open_encoder`, never in ONNX Runtime."""
+    with in_pytorch(source.base, device, dtype):
         from quoth.encoders.transformer import Transformer
     return Transformer.load(source, device=device, dtype=dtype)
 
 
+def in_pytorch(name: str, device: str | None, dtype: str | None) -> AbstractContextManager[None]:
+    """Where PyTorch is imported to run a model; raises InputError if it is not installed."""
+    return needs_torch(f"{name} on device {device or 'auto'} in dtype {wanted_dtype(dtype)}")
+
+
 def _with_adapter(source: EncoderSource, formats: Sequence[str]) -> GraphEncoder | None:
     folder, adapter = Path(source.base), source.adapter
-    stored, tokenizer = load_file(folder / WEIGHTS), FastTokenizer(folder)
+    stored, tokenizer = loaded(folder / WEIGHTS, load_file), FastTokenizer(folder)
     weights = ((name, whole(stored, name)) for name in sorted(names_of(stored)))
     fingerprint = fingerprint_of(weights, tokenizer, adapter)
     if adapter is not None:

@@ -64,11 +64,15 @@ class Transformer(Encoder):
         return cls(model.to(device_named(device)), tokenizer, fingerprint_of(parameters(model), tokenizer, None))
 
     def states(self, batch: PairArrays, added_BTD: Floats | None = None) -> Floats:
-        given = PairBatch.of(batch, self.device).arguments()
-        if added_BTD is not None:
-            words_BTD = self.model.get_input_embeddings()(given.pop("input_ids"))
-            given["inputs_embeds"] = words_BTD + torch.from_numpy(added_BTD).to(words_BTD)
-        return on_arrays(lambda _: self.model(**given).last_hidden_state)([])
+        def states_BTD() -> Tensor:
+            given = PairBatch.of(batch, self.device).arguments()
+            if added_BTD is not None:
+                words_BTD = self.model.get_input_embeddings()(given.pop("input_ids"))
+                given["inputs_embeds"] = words_BTD + torch.from_numpy(added_BTD).to(words_BTD)
+            made: Tensor = self.model(**given).last_hidden_state
+            return made
+
+        return computed(states_BTD)
 
 
 def pad(inputs: Sequence[Ints], pad_id: int) -> tuple[Tensor, Tensor]:
@@ -103,15 +107,16 @@ def pair_batch(tokenizer: PairTokenizer, pairs: Sequence[Pair], device: torch.de
     return PairBatch.of(pair_arrays(tokenizer, pairs), device)
 
 
+@torch.inference_mode()
+def computed(forward: Callable[[], Tensor]) -> Floats:
+    """What is computed without gradients, as float32 on the CPU."""
+    array: Floats = forward().float().cpu().numpy()
+    return array
+
+
 def on_arrays(forward: Callable[[list[Input]], Tensor]) -> Callable[[list[Input]], Floats]:
-    """The same without gradients, its result as float32 on the CPU."""
-
-    def run(inputs: list[Input]) -> Floats:
-        with torch.inference_mode():
-            rows: Floats = forward(inputs).float().cpu().numpy()
-        return rows
-
-    return run
+    """The same function, `computed`."""
+    return lambda inputs: computed(lambda: forward(inputs))
 
 
 def load_encoder(source: EncoderSource) -> tuple[Any, Any]:

@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from quoth.arrays import Floats, Ints
-from quoth.encoders.encoder import Encoder, run_batched
+from quoth.encoders.encoder import Encoder, loaded, run_batched
 from quoth.encoders.graph import open_encoder
 from quoth.encoders.rounding import Stored
 from quoth.errors import InputError, ModelNotFoundError, needs_torch
@@ -98,14 +97,14 @@ class Tagger:
     @classmethod
     def _load_classifier(cls, name: str, device: str | None) -> Tagger:
         with needs_torch(name):
-            from quoth.encoders.transformer import PairBatch, Transformer, on_arrays
+            from quoth.encoders.transformer import PairBatch, Transformer, computed
         transformer = Transformer.load_classifier(name, device=device)
         model = transformer.model
         names = model.config.id2label
 
         def network(batch: PairArrays, shapes_BT: Ints) -> Floats:
             given = PairBatch.of(batch, transformer.device).arguments()
-            return on_arrays(lambda _: model(**given).logits)([])
+            return computed(lambda: model(**given).logits)
 
         labels = [str(names[i]) for i in range(len(names))]
         tokenizer = WordTokenizer(transformer.tokenizer, transformer.max_tokens)
@@ -183,10 +182,8 @@ def load_head(folder: Path, dimensions: int, labels: int) -> Stored:
     """What `TagNetwork.save_head` wrote, in fp32. Raises ModelNotFoundError if it is missing, damaged or of a different
     size."""
     file = folder / HEAD_FILE
-    try:
-        saved = {name: value.astype(np.float32) for name, value in load_file(file).items()}
-    except (OSError, SafetensorError) as error:
-        raise ModelNotFoundError(f"{file} cannot be read ({error}); fetch or train it again") from error
+    stored = loaded(file, load_file, "cannot be read", "fetch or train it again")
+    saved = {name: value.astype(np.float32) for name, value in stored.items()}
     expected = {"shapes.weight": (NUM_SHAPES, dimensions), "head.weight": (labels, dimensions), "head.bias": (labels,)}
     shapes = {name: value.shape for name, value in saved.items()}
     if shapes != expected:

@@ -15,6 +15,8 @@ from quoth.fields import Count, NotNegative, Number, Positive, Share, ShareBelow
 from quoth.index.options import FOUND_BY, Mode
 from quoth.training.settings import LoopConfig, Recipe
 
+UNREADABLE = "is missing or damaged", "fetch or train it again"
+"""What is said of a reader's file that cannot be read."""
 NEVER = -1e30
 """The score of anything that is not a span. Finite, so that a softmax over nothing else has a gradient of 0, not
 NaN."""

@@ -12,21 +12,18 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from quoth.arrays import Floats
-from quoth.encoders.config import wanted_dtype
-from quoth.encoders.encoder import Encoder
-from quoth.encoders.graph import change, graph_formats, open_graph
-from quoth.encoders.rounding import Stored, names_of, whole
-from quoth.errors import needs_torch
+from quoth.encoders.encoder import Encoder, loaded
+from quoth.encoders.graph import change, graph_formats, in_pytorch, open_graph
+from quoth.encoders.rounding import SCALE, Stored, names_of, whole
 from quoth.hub import READER_FILE, WEIGHTS, ModelSource, locate
-from quoth.reader.config import NEVER, ReaderConfig
+from quoth.reader.config import NEVER, UNREADABLE, ReaderConfig
 from quoth.reader.spans import SpanReader, check_room
-from quoth.text.tokenizer import BATCH_TOKENS, FastTokenizer, PairArrays, PairTokenizer
+from quoth.text.tokenizer import FastTokenizer, PairArrays, PairTokenizer
 
-_ENCODER = "encoder."
+_ENCODER, _WORDS = "encoder.", "embeddings.word_embeddings.weight"
 
 
 def open_reader(
@@ -40,7 +37,7 @@ def open_reader(
     formats = graph_formats(source.base, device, dtype)
     if formats and source.folder is not None and source.config.head == "ends" and (opened := _opened(source, formats)):
         return opened
-    with needs_torch(f"{name} on device {device or 'auto'} in dtype {wanted_dtype(dtype)}"):
+    with in_pytorch(name, device, dtype):
         from quoth.encoders.transformer import device_named, placed
         from quoth.reader.weights import load_reader
     model, tokenizer = load_reader(source)
@@ -49,16 +46,18 @@ def open_reader(
 
 
 def _opened(source: ModelSource[ReaderConfig], formats: Sequence[str]) -> SpanReader | None:
-    """The reader in ONNX Runtime; None if it is damaged, or in no format exact here."""
+    """The reader in ONNX Runtime; None if its weights do not fit, or in no format exact here. Raises ModelNotFoundError
+    if a file cannot be read."""
     assert source.folder is not None
     folder = Path(source.base)
+    stored = loaded(folder / WEIGHTS, load_file)
+    own = loaded(source.folder / READER_FILE, load_file, *UNREADABLE)
     try:
-        stored, own = load_file(folder / WEIGHTS), load_file(source.folder / READER_FILE)
         if not source.is_whole:
             _change(stored, own)
         encoder = open_graph(folder, stored, FastTokenizer(folder), formats)
         heads = {name: whole(own, name) for name in ("span.ends.weight", "span.ends.bias", "none.weight", "none.bias")}
-    except (SafetensorError, FileNotFoundError, KeyError, ValueError):
+    except (KeyError, ValueError):
         return None  # PyTorch says what is wrong
     if encoder is None:
         return None
@@ -70,24 +69,27 @@ def _opened(source: ModelSource[ReaderConfig], formats: Sequence[str]) -> SpanRe
 
 
 def _change(stored: Stored, own: Stored) -> None:
-    """Give an encoder the weights of a reader: matrices are differences from the base's (`weights`)."""
-    for name in names_of(own):
-        place = name.removeprefix(_ENCODER)
-        if place == name:
+    """Give an encoder the weights of a reader, which are all but the word embeddings: what is rounded is a difference
+    from the base's (`weights`). Raises KeyError if one lacks, ValueError if one has another shape."""
+    for name in names_of(stored):
+        if name == _WORDS:
             continue
-        if own[name].ndim == 2:
-            change(stored, place, whole(own, name))
+        given = whole(own, f"{_ENCODER}{name}")
+        if given.shape != stored[name].shape:
+            raise ValueError(name)
+        if f"{_ENCODER}{name}{SCALE}" in own:
+            change(stored, name, given)
         else:
-            stored[place] = own[name]
+            stored[name] = given
+            stored.pop(f"{name}{SCALE}", None)
 
 
 class GraphReader:
     """A reader's network over an encoder in ONNX Runtime; `heads` are its weights besides the encoder's."""
 
-    batch_tokens = BATCH_TOKENS
-
     def __init__(self, encoder: Encoder, heads: Stored, config: ReaderConfig) -> None:
         self.encoder, self.config, self._heads = encoder, config, heads
+        self.batch_tokens = encoder.batch_tokens
 
     def odds(self, batch: PairArrays, legal_BTW: NDArray[np.bool_]) -> Floats:
         """log odds of every span against "no answer here": [B, T, W]; `NEVER` if it is not legal.

@@ -14,19 +14,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from safetensors.numpy import save
 from safetensors.torch import load_file
 from torch import Tensor
 
 from quoth.arrays import Floats
 from quoth.encoders.bert import whole_tensor
-from quoth.encoders.encoder import longest_input
+from quoth.encoders.encoder import loaded, longest_input
 from quoth.encoders.rounding import SCALE, Stored, rounded
 from quoth.encoders.transformer import load_base, load_encoder
 from quoth.errors import ModelNotFoundError
 from quoth.hub import GRAPH_FORMATS, READER_FILE, SETTINGS_FILE, WEIGHTS, ModelSource, graph_file
-from quoth.reader.config import ReaderConfig
+from quoth.reader.config import UNREADABLE, ReaderConfig
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.spans import check_room
 from quoth.storage import atomic_write_bytes, atomic_write_json
@@ -100,10 +99,7 @@ def trained(model: SpanReaderModel) -> dict[str, torch.nn.Parameter]:
 
 
 def _apply(model: SpanReaderModel, file: Path, heads_only: bool) -> None:
-    try:
-        stored = load_file(file)
-    except (FileNotFoundError, SafetensorError) as error:
-        raise ModelNotFoundError(f"{file} is missing or damaged ({error}); fetch or train it again") from error
+    stored = loaded(file, load_file, *UNREADABLE)
     with torch.no_grad():
         for name, weight in trained(model).items():
             if heads_only and name.startswith(_ENCODER):

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import Floats
-from quoth.encoders.config import wanted_dtype
 from quoth.encoders.encoder import Encoder, longest_input, run_batched
-from quoth.encoders.graph import GraphEncoder, open_encoder
+from quoth.encoders.graph import GraphEncoder, open_encoder, open_in_pytorch
 from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
 from quoth.encoders.tokens import unit
-from quoth.errors import InputError, needs_torch
+from quoth.errors import InputError
 from quoth.hub import ModelSource
 from quoth.realm.config import REALMConfig
 from quoth.records import Passage
@@ -75,13 +74,14 @@ def _tower(
 ) -> tuple[Vectors, Encoder, Mapping[str, Floats]]:
     """A part of a REALM, its encoder, and its head in fp32, whatever `dtype`."""
     config = source.config
-    if not (config.pooler or config.dimensions or config.layer_norm_eps is not None):
-        encoder = open_encoder(source.part(part), device=device, dtype=dtype)
-        if isinstance(encoder, GraphEncoder):
-            return PooledStates(encoder, config), encoder, {}
-    with needs_torch(f"{source.name} on device {device or 'auto'} in dtype {wanted_dtype(dtype)}"):
-        from quoth.realm.towers import load_tower
-    return load_tower(source, part, device, dtype)
+    has_head = config.pooler or config.dimensions or config.layer_norm_eps is not None
+    encoder = (open_in_pytorch if has_head else open_encoder)(source.part(part), device=device, dtype=dtype)
+    if isinstance(encoder, GraphEncoder):
+        return PooledStates(encoder, config), encoder, {}
+    from quoth.realm.towers import load_tower
+
+    tower, head = load_tower(source, part, encoder)
+    return tower, encoder, head
 
 
 class PassageEncoder:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from quoth.arrays import Floats
 from quoth.encoders.bert import dense
-from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, PairBatch, Transformer, on_arrays
+from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, PairBatch, Transformer, computed
 from quoth.errors import ModelNotFoundError
 from quoth.hub import ModelSource
 from quoth.realm.config import REALMConfig
@@ -54,7 +54,7 @@ class Tower(nn.Module):
     def vectors(self, batch: PairArrays) -> Floats:
         """As `forward`, of arrays."""
         device = next(self.parameters()).device
-        return on_arrays(lambda _: self(PairBatch.of(batch, device)))([])
+        return computed(lambda: self(PairBatch.of(batch, device)))
 
     def pooled(self, states_BTH: Tensor, mask_BT: Tensor) -> Tensor:
         """One state per input, before the projection: [B, H]."""
@@ -100,12 +100,9 @@ def like_encoder(part: Part) -> Part:
     return part.to(device=weight.device, dtype=weight.dtype)
 
 
-def load_tower(
-    source: ModelSource[REALMConfig], part: str, device: str | None, dtype: str | None
-) -> tuple[Tower, Transformer, dict[str, Floats]]:
-    """A tower with its head on its encoder's device and in its dtype, the encoder, and the head in fp32, whatever
-    `dtype`. Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
-    encoder = Transformer.load(source.part(part), device=device, dtype=dtype)
+def load_tower(source: ModelSource[REALMConfig], part: str, encoder: Transformer) -> tuple[Tower, dict[str, Floats]]:
+    """A tower with its head on its encoder's device and in its dtype, and the head in fp32, whatever that is. Raises
+    ModelNotFoundError."""
     tower = opened(Tower, encoder.model, source.config, source.heads, part)
     head = {name: weight.detach().float().cpu().numpy() for name, weight in head_state(tower).items()}
-    return like_encoder(tower).eval(), encoder, head
+    return like_encoder(tower).eval(), head
