@@ -1,10 +1,11 @@
-"""Made pages of fields and values, with questions and blanks: pages that name their subject in the title alone.
+"""Made pages of fields and values, and rows of tables, with questions and blanks.
 
     python scripts/field_pages.py questions.jsonl.gz -o fields.jsonl.gz --count 12000
 
 A reader trained on prose marks the right field of the wrong page. Here every question has pages of the same fields
-under other titles as negatives, another section about the same subject, and prose that names the subject. Names and
-terms are drawn from the answers of the questions given; nothing is true.
+under other titles as negatives, another section about the same subject, and prose that names the subject. Pages name
+their subject in the title alone; of a table (`--rows`), one row or several are shown, and a share of the questions asks
+for a column that is not there. Names and terms are drawn from the answers of the questions given; nothing is true.
 """
 
 from __future__ import annotations
@@ -76,6 +77,11 @@ ALWAYS_ASKED = (
     "What is {name}'s {label}?",
     "{name} {label}",
     "Which {label} does {name} have?",
+)
+WHICH = (
+    "Which {subject} has the {label} {value}?",
+    "Which {subject}'s {label} is {value}?",
+    "{value} is the {label} of which {subject}?",
 )
 BLANKS = (
     "The {label} of {name} is [MASK].",
@@ -233,15 +239,66 @@ def examples(words: Words, rng: random.Random) -> Iterator[dict[str, Any]]:
             }
 
 
+def row_of(subject: str, cells: Mapping[str, str], is_prose: bool, capitals: bool) -> tuple[str, dict[str, int]]:
+    """A row's text, "Town: Riga | Mayor: …" or as a sentence, and where each cell's value starts."""
+    text, places = "", {}
+    for label, said in cells.items():
+        if is_prose:
+            text += " is a " + subject + "; " if len(places) == 1 else ", " if text else ""
+            text += f"its {label} is " if places else ""
+        else:
+            text += (" | " if text else "") + f"{label.capitalize() if capitals else label}: "
+        places[label] = len(text)
+        text += said
+    return text, places
+
+
+def rows(words: Words, rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Questions about the rows of one table after the other; the other rows are beside the one asked, or negatives."""
+    for group in count():
+        subject = rng.choice(sorted(SUBJECTS))
+        every = re.findall(r"([^|= ][^|=]*)=([a-z]+)", " ".join(SUBJECTS[subject].split()))
+        rng.shuffle(every)
+        fields, absent = every[:-2][: rng.randint(2, 7)], every[-2:]
+        names = rng.sample(words.persons if subject == "athlete" else words.names, rng.randint(3, 8))
+        how = rng.random() < 0.25, rng.random() < 0.6
+        table = [{subject: name, **{label: value(kind, words, rng) for label, kind in fields}} for name in names]
+        lines = [row_of(subject, row, *how) for row in table]
+        alone, title = (
+            rng.random() < 0.6,
+            rng.choice(("", rng.choice(words.names), f"{subject}s", f"{subject}s".title())),
+        )
+        for number in rng.sample(range(len(names)), 2):
+            (line, places), (label, kind) = lines[number], rng.choice(absent if rng.random() < 0.3 else fields)
+            question = rng.choice((*ASKED.get(kind, ()), *ALWAYS_ASKED)).format(label=label, name=names[number])
+            said = table[number].get(label, "")
+            if said and rng.random() < 0.25 and [row[label] for row in table].count(said) == 1:
+                question = rng.choice(WHICH).format(subject=subject, label=label, value=said)
+                label, said = subject, names[number]
+            context = line if alone else "\n".join(text for text, _ in lines)
+            others = [text for text, _ in lines if text != line] if alone else [words.prose[names[number]].text]
+            start = context.index(line) + places.get(label, 0)
+            yield {
+                "id": f"row-{group}-{number}-{label}",
+                "title": title,
+                "context": context,
+                "question": question,
+                "answers": [{"text": said, "start": start}] if said else [],
+                "negatives": [{"title": title, "context": text} for text in rng.sample(others, min(3, len(others)))],
+            }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", nargs="+", help="files that `quoth train reader` takes")
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSONL, compressed with gzip")
     parser.add_argument("--count", type=int, default=12000, help="questions and blanks")
+    parser.add_argument("--rows", action="store_true", help="of rows of tables instead of pages")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    made = examples(words_of(each for file in options.questions for each in read_examples(file)), rng)
+    words = words_of(each for file in options.questions for each in read_examples(file))
+    made = rows(words, rng) if options.rows else examples(words, rng)
     with gzip.open(options.output, "wt", encoding="utf-8") as stream:
         for each in islice(made, options.count):
             stream.write(json.dumps(each, ensure_ascii=False) + "\n")

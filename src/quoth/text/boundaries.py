@@ -75,14 +75,15 @@ _BEFORE = re.compile(
 name."""
 _AFTER = re.compile(
     rf"({_AMOUNT})(?:\s?[%°]\w?|\s+(?!(?:{_MANY}|halves|thirds|quarters|fifths|tenths)(?!\w))"
-    r"(?:(?:square|cubic|per)\s+)?[a-zµ][\w/²³]*)"
+    r"(?:(?:square|cubic|per)\s+)?[a-zµ][\w/²³]*(?:\s+(?:tall|high|long|wide|deep|thick|old))?)"
     rf"|({_NAME}(?:\s+{_NAME})*)\s+[Rr]iver"
-    rf"|({_NAME}(?:\s+{_NAME})+)(?:\s+of\s+(?:the\s+)?{_NAME}(?:\s+{_NAME})*|,\s+(?:an?|the(?=\s+[a-z]))\s.+)"
+    rf"|({_NAME}(?:\s+{_NAME})+)"
+    rf"(?:(?:,?\s+of|,\s+(?:from|in))\s+(?:the\s+)?{_NAME}(?:\s+{_NAME})*|,\s+(?:an?|the(?=\s+[a-z]))\s.+)"
     r"|(\S.*?)\s+\([^()]*\)",
     re.DOTALL,
 )
-"""What may go from the end: all but the group. A number's unit; a name's "river", "of Portugal", ", a French
-composer"; a parenthesis."""
+"""What may go from the end: all but the group. A number's unit ("metres tall"); a name's "river", "of Portugal", ", of
+Portugal", ", a French composer"; a parenthesis."""
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
