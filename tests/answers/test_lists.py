@@ -8,7 +8,7 @@ import pytest
 from test_sentences import source, spans
 
 from quoth.answers.evidence import predict_spans
-from quoth.answers.lists import answer_phrases, asks_for_several, items_around
+from quoth.answers.lists import answer_phrases, asks_for_several, asks_yes_or_no, items_around
 
 BORDERS = "The north borders Russia and China. Hills, not France, are there."
 COUNTRIES = {"Russia": 4.0, "China": 3.0, "Russia and China": 1.0, "France": 5.0}
@@ -98,3 +98,20 @@ def test_a_list_is_what_is_marked_with_commas_between(text: str, odds: dict[str,
 )
 def test_which_questions_ask_for_several(question: str, several: bool) -> None:
     assert asks_for_several(question) == several
+
+
+@pytest.mark.parametrize(
+    ("question", "yes_or_no"),
+    [
+        ("Is first class allowed on trains?", True),
+        ("isn't it open on Sundays", True),
+        ("Can I take a taxi in Riga?", True),
+        ("Is it red or blue?", False),
+        ("Can you tell me who wrote Carmen?", False),
+        ("What is allowed?", False),
+        ("Issue of what?", False),
+        ("Will", False),
+    ],
+)
+def test_which_questions_ask_for_yes_or_no(question: str, yes_or_no: bool) -> None:
+    assert asks_yes_or_no(question) == yes_or_no

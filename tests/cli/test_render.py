@@ -146,6 +146,13 @@ def test_nothing_found_is_said() -> None:
     assert "no passage" in shown(show_hits, "q", [])
 
 
+def test_a_hit_shows_the_sentence_that_shares_most_with_the_query() -> None:
+    text = f"{LONG}. " * 9 + "The boilers were repaired in May. " + f"{LONG}. " * 9
+    page = shown(show_hits, "boiler repair", [Hit(Passage(3, "d", "", text, 0, len(text)), 7.25)])
+    assert "The boilers were repaired" in page
+    assert "boilers" not in shown(show_hits, "q", [Hit(Passage(3, "d", "", text, 0, len(text)), 7.25)])
+
+
 def test_hits_show_score_source_and_text() -> None:
     page = shown(show_hits, "q", [Hit(Passage(3, "demetrios", "Hagios", CONTEXT, 100, 174), 7.25)])
     assert "1  Hagios  7.250" in page

@@ -121,6 +121,20 @@ def test_an_answer_with_too_small_a_chance_is_unsure_or_not_found(reader: quoth.
     assert reader.ask(QUESTION, min_probability=0.0).status == "answered"
 
 
+def test_no_phrase_is_a_sure_answer_to_yes_or_no(reader: quoth.Reader) -> None:
+    question = "Does the river flow through Bonn?"
+    told = [each.status for each in reader.ask(question, top_k=2, min_probability=1e-9)]
+    assert told == [each.status for each in reader.ask(question, top_k=2, min_probability=1.0)] != ["answered"] * 2
+    assert reader.ask(question, min_probability=0.0).status == "answered"
+
+
+def test_what_a_likely_sentence_says_is_not_called_not_found(reader: quoth.Reader) -> None:
+    defaults = replace(reader.config.defaults, not_found_below=1.0)
+    for bias, status in ((10.0, "unsure"), (-10.0, "not_found")):
+        reader.config = replace(reader.config, defaults=defaults, sentence_calibration=(bias, 0.0))
+        assert reader.ask(QUESTION, min_probability=1.0).status == status
+
+
 def enough(reader: Any, question: str, sources: list[Source], bound: float) -> int:
     """How many passages are read of a question, four at a time, in plain sums."""
     [every] = reader.read([question], [[each.passage for each in sources]])

@@ -20,7 +20,7 @@ from quoth.hub import ModelSource, locate
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.network import EndsHead, SpanReaderModel
 from quoth.reader.runtime import open_reader
-from quoth.reader.spans import SpanReader, merged, query_ids, windows
+from quoth.reader.spans import SpanReader, merged, query_ids, windows, with_whole
 from quoth.reader.weights import load_reader, save_reader
 from quoth.records import Passage, Prediction
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
@@ -239,6 +239,28 @@ def test_windows_are_merged_by_hand() -> None:
     found = merged([first, second, third])
     assert np.exp(found.odds_C) == pytest.approx([1, 3, 5])
     assert math.exp(found.total) == pytest.approx(4 + 9 + 3 - 2 - 2.5)
+
+
+def test_spans_have_all_of_an_address_or_a_sign() -> None:
+    text = "At -80 °C: mail a.b@c.org or see https://d.org/v3."
+    spans = Spans(np.array([4, 16, 23, 11]), np.array([9, 19, 25, 15]), np.log([1.0, 2.0, 3.0, 4.0]), math.log(20))
+    assert [text[start:end] for start, end in zip(spans.start_C, spans.end_C, strict=True)] == [
+        "80 °C",
+        "a.b",
+        "rg",
+        "mail",
+    ]
+    found = with_whole(spans, text)
+    odds = zip(found.start_C, found.end_C, np.exp(found.odds_C), strict=True)
+    assert {text[start:end]: pytest.approx(each) for start, end, each in odds} == {
+        "-80 °C": 1,
+        "a.b@c.org": 5,
+        "mail": 4,
+    }
+    assert found.total == spans.total
+    none = np.zeros(0, np.int64)
+    assert len(with_whole(Spans(none, none, np.zeros(0), NEVER), text).odds_C) == 0
+    assert with_whole(spans, "nothing of it") is spans
 
 
 def test_windows_without_spans_are_merged() -> None:

@@ -12,6 +12,7 @@ from quoth.text.boundaries import (
     core,
     surface_group,
     trim,
+    uncut,
 )
 
 
@@ -194,3 +195,17 @@ def test_what_says_the_same_without_the_rest(phrase: str, kept: str) -> None:
 )
 def test_what_says_something_else_without_the_rest(phrase: str) -> None:
     assert core(phrase) == (0, len(phrase))
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("Mail security@corvid.example.", ["security@corvid.example"]),
+        ("(see https://a.org/b_c?d=1), or www.e.org.", ["https://a.org/b_c?d=1", "www.e.org"]),
+        ("-80 °C, −5 and -£240.15", ["-8", "−5", "-£2"]),
+        ("Call +44 20: 3-4 or 2019-20, x-1, a@b", ["+4"]),
+        ("- 80 g of flour", []),
+    ],
+)
+def test_what_an_answer_has_all_of(text: str, whole: list[str]) -> None:
+    assert [text[start:end] for start, end in uncut(text)] == whole

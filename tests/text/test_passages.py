@@ -39,6 +39,7 @@ LIST = """- a spoon of honey. Not more
 - two eggs, which must be fresh
 - flour"""
 
+ROW = "Country: Kenya | Capital: Nairobi"
 WRAPPED = "The first row of a paragraph of wrapped prose\nis followed by a second row."
 RECORD = "Coastline: 998 km of the southern and of the eastern sea\nClimate: arid\nClimate - winter: mild"
 
@@ -81,7 +82,7 @@ def test_passages_end_with_sentences() -> None:
 @given(st.data(), st.integers(25, 60))
 def test_blocks_cut_no_unit_and_no_heading_is_last(data: st.DataObject, limit: int) -> None:
     headings = ("# A story", "Bees and wasps", "Ingredients:")
-    blocks = data.draw(st.lists(st.sampled_from([PROSE, CODE, RECORD, TABLE, LIST]), min_size=2, max_size=12))
+    blocks = data.draw(st.lists(st.sampled_from([PROSE, CODE, RECORD, TABLE, LIST, ROW]), min_size=2, max_size=12))
     texts = []
     for block in blocks:
         texts += [*data.draw(st.lists(st.sampled_from(headings), max_size=1)), block]
@@ -100,6 +101,20 @@ def test_blocks_end_at_the_best_place_that_leaves_them_full() -> None:
     assert pieces("blocks:10", "a b c. D e f.\nG h. I j k.") == ["a b c. D e f.", "G h. I j k."]
     assert pieces("blocks:10", "a b c. D e.\n\nF g h. I j k.") == ["a b c. D e.\n\nF g h.", "I j k."]
     assert pieces("blocks:10", "a b c d e f.\nG.\n\nH i. J k.") == ["a b c d e f.\nG.", "H i. J k."]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"{ROW}\n{ROW}", [ROW, ROW]),
+        (f"{ROW}\n\n{ROW}\nAnd so on.", [ROW, ROW, "And so on."]),
+        (f"Of two.\n\nStates\n\nAfrica\n\n{ROW}\n{ROW}", ["Of two.", f"States\n\nAfrica\n\n{ROW}", ROW]),
+        (f"{ROW}\n\nSee there.\n\nEnd:", [ROW, "See there.\n\nEnd:"]),
+        ("Seen: a | b\nSaid: c", ["Seen: a | b\nSaid: c"]),
+    ],
+)
+def test_blocks_leave_a_row_that_names_its_cells_alone(text: str, found: list[str]) -> None:
+    assert pieces("blocks:99", text) == found
 
 
 def test_blocks_keep_lines_of_one_field_together() -> None:

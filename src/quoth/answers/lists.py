@@ -1,7 +1,7 @@
 """Several right answers that one list of a text gives are one answer.
 
-Knows: which questions ask for several things, and what stands between the items of a list. Does not know: networks, or
-how the passages were found.
+Knows: which questions ask for several things, or for yes or no, and what stands between the items of a list. Does not
+know: networks, or how the passages were found.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ _SEVERAL = re.compile(
     r"|(?i:what|which|who)\s+(?:are|were)\b"
     rf"|(?i:name|list|give)\s+(?:me\s+)?(?:{_HOW_MANY}|the)\s+(?:\w+\s+){{0,3}}?{_PLURAL}"
 )
+_YES_OR_NO = re.compile(
+    r"(?:is|are|am|was|were|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must)(?:n['’]t)?\s"
+    r"(?!.*\b(?:or|who|whom|whose|what|which|when|where|why|how)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 _BETWEEN = re.compile(
     r"(?:\s*(?:[,;|\t]|\n\s*[-*•–](?=\s))\s*(?:(?:and|or|as\s+well\s+as)\s+)?|\s+(?:and|or|as\s+well\s+as)\s+)"
     r"(?:(?:the|an?)\s+)?"
@@ -41,6 +46,11 @@ LEAST_ITEM = 0.05
 def asks_for_several(question: str) -> bool:
     """Whether a question is put in the plural: "Which countries …", "What are …", "Who were …", "Name the … s"."""
     return _SEVERAL.match(question) is not None
+
+
+def asks_yes_or_no(question: str) -> bool:
+    """Whether the answer to a question is yes or no: "Is …", "Do …", without an "or" or another question inside."""
+    return _YES_OR_NO.match(question) is not None
 
 
 def answer_phrases(

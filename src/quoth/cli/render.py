@@ -13,6 +13,8 @@ from rich.text import Text
 
 from quoth.cli.output import plural
 from quoth.records import NOT_FOUND, Evidence, Hit, Passage, Prediction, Predictions, Sentence
+from quoth.text.passages import sentences
+from quoth.text.terms import analyse
 
 BAR_CELLS = 20
 EXCERPT_LINES = 3
@@ -117,8 +119,8 @@ def _in_context(evidence: Evidence) -> tuple[int, int]:
 
 
 def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool = False) -> None:
-    """Print the ranked passages of a search, each with its score, source and first lines. With `explain`, also print
-    the keys that matched; the excerpt then shows the nearest one."""
+    """Print the ranked passages of a search, each with its score, source and the sentence that shares most terms with
+    the query. With `explain`, also print the keys that matched; the excerpt then shows the nearest one."""
     console.print(Text(printable(query), style="bold"), end="\n\n")
     if not hits:
         console.print(Text("  no passage of the corpus matches", style="dim"))
@@ -132,8 +134,16 @@ def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool =
             line = f"{printable(match.query)} = {printable(match.text)} ({where})  {match.similarity:.3f}"
             _quote(console, Text(line, style="cyan"))
         nearest = max(matches, key=lambda match: match.similarity, default=None)
-        start, end = (nearest.start - passage.start, nearest.end - passage.start) if nearest else (0, 0)
-        _show_excerpt(console, passage.text, start, end)
+        start, end = (nearest.start, nearest.end) if nearest else [passage.start + _likest(passage.text, query)] * 2
+        _show_excerpt(console, passage.text, start - passage.start, end - passage.start)
+
+
+def _likest(text: str, query: str) -> int:
+    """Where the sentence of a text begins that has most of a query's search terms."""
+    wanted = set(analyse(query))
+    shared = [(len(wanted.intersection(analyse(text[start:end]))), -start) for start, end in sentences(text)]
+    most, start = max(shared, default=(0, 0))
+    return -start if most else 0
 
 
 def show_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:

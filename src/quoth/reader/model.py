@@ -7,13 +7,14 @@ encode and expand (network) ← search (index/finder) → score and group (answe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from quoth.answers.evidence import Source, Spans, calibrated, chance, features, predict_spans, sources_of
-from quoth.answers.lists import answer_phrases
+from quoth.answers.lists import answer_phrases, asks_yes_or_no
 from quoth.answers.options import answered_from
 from quoth.answers.sentences import answer_sentences
 from quoth.index.options import Mode
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
 TEXTS_AT_A_TIME = 8
+LIKELY = 0.5
+"""The probability of a sentence from which on its question is not called not found."""
 PATIENCE = 0.6
 """The share of the passages after which no more are read for a text whose best answer would be called not found."""
 
@@ -118,23 +121,24 @@ class Reader(Model):
             ('Georges Bizet', 'Carmen')
         """
         check_questions(question)
-        config, least = self.config, answered_from(options, self.config.defaults)
-        asked, weights, prior = [text.strip() for text in question], config.sentence_calibration, config.prior
-        return [
-            Predictions(
-                calibrated(
-                    answer_phrases(text, *found, options.top_k, prior),
-                    config.calibration,
-                    found[0],
-                    least,
-                    config.defaults.not_found_below,
-                ),
-                answer_sentences(*found, prior, weights, question=text),
-            )
-            for text, found in zip(
-                asked, self.read(asked, question, options.passages, exclude, options.mode), strict=True
-            )
-        ]
+        least, asked = answered_from(options, self.config.defaults), [text.strip() for text in question]
+        found = self.read(asked, question, options.passages, exclude, options.mode)
+        return [self._answers(text, *each, options.top_k, least) for text, each in zip(asked, found, strict=True)]
+
+    def _answers(
+        self, question: str, read: Sequence[Source], spans: Sequence[Spans], top_k: int, least: float
+    ) -> Predictions:
+        """Phrases and sentences. No phrase says yes or no, so that to such a question none is sure; and what a likely
+        sentence says is not called not found."""
+        config = self.config
+        phrases = answer_phrases(question, read, spans, top_k, config.prior)
+        weights, lowest = config.sentence_calibration, config.defaults.not_found_below
+        sentences = answer_sentences(read, spans, config.prior, weights, question=question)
+        if weights is not None and any(each.probability >= LIKELY for each in sentences):
+            lowest = 0.0
+        if asks_yes_or_no(question) and least > 0:
+            least = math.inf
+        return Predictions(calibrated(phrases, config.calibration, read, least, lowest), sentences)
 
     @overload
     def fill(  # type: ignore[overload-overlap]

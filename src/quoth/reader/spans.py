@@ -21,7 +21,7 @@ from quoth.arrays import Floats
 from quoth.errors import InputError
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.records import Passage
-from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
+from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START, uncut
 from quoth.text.tokenizer import (
     MASK,
     Pair,
@@ -145,7 +145,10 @@ class SpanReader:
             odds_BTW = self.model.odds(batch, legal_in(read, batch.ids_BT.shape[1], self.config.span_width))
             for member, window, odds_TW in zip(members, read, odds_BTW, strict=True):
                 parts[inputs[member][0]].append(best_spans(window, odds_TW))
-        return [[merged(parts[q, n]) for n in range(len(group))] for q, group in enumerate(passages)]
+        return [
+            [with_whole(merged(parts[q, n]), passage.text) for n, passage in enumerate(group)]
+            for q, group in enumerate(passages)
+        ]
 
     def read_enough(
         self,
@@ -194,6 +197,22 @@ def best_spans(window: Reading, odds_TW: Floats, most: int = 64) -> Spans:
     offsets_T2, first_C = window.offsets_T2, first_C - window.body
     start_C, end_C = offsets_T2[first_C, 0], offsets_T2[first_C + beyond_C, 1]
     return Spans(start_C, end_C, flat[at_C], float(np.logaddexp.reduce(flat)))
+
+
+def with_whole(spans: Spans, text: str) -> Spans:
+    """The spans of a text, with all of an address or a number's sign that they cut (`uncut`). The odds of those that
+    are then equal add up."""
+    whole = uncut(text)
+    if not whole:
+        return spans
+    start_C, end_C = spans.start_C.copy(), spans.end_C.copy()
+    for start, end in whole:
+        start_C[(start_C > start) & (start_C < end)] = start
+        end_C[(end_C > start) & (end_C < end)] = end
+    kept_K2, kept_C = np.unique(np.stack([start_C, end_C], axis=1), axis=0, return_inverse=True)
+    odds_K = np.full(len(kept_K2), -np.inf)
+    np.logaddexp.at(odds_K, kept_C, spans.odds_C)
+    return Spans(kept_K2[:, 0], kept_K2[:, 1], odds_K, spans.total)
 
 
 def merged(parts: Sequence[Spans]) -> Spans:

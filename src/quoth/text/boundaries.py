@@ -84,6 +84,9 @@ _AFTER = re.compile(
 )
 """What may go from the end: all but the group. A number's unit ("metres tall"); a name's "river", "of Portugal", ", of
 Portugal", ", a French composer"; a parenthesis."""
+_UNCUT = re.compile(
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|(?<![^\s(\[|=:,;/])[-−+][£$€¥]?\d"
+)
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
@@ -155,6 +158,12 @@ def core(text: str) -> tuple[int, int]:
     while found := _AFTER.fullmatch(text, start, end):
         end = found.end(found.lastindex or 0)
     return start, end
+
+
+def uncut(text: str) -> list[tuple[int, int]]:
+    """Addresses of mail and of the web, and numbers' signs up to the first digit, as character ranges, in order: an
+    answer has all of one, or nothing."""
+    return [match.span() for match in _UNCUT.finditer(text)]
 
 
 def words(text: str) -> list[tuple[int, int]]:

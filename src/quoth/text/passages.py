@@ -4,7 +4,8 @@ Knows characters, words, lines and sentence ends; does not know documents, stora
 tokenizer's tokens). A passage begins and ends with a non-space character, and every non-space character is in one.
 
     blocks:N            up to N words, cut at the best place that fits: an empty line, the end of a line of a list, a
-                        record or a table, the end of a sentence (the default, N = 120)
+                        record or a table, the end of a sentence; and at both ends of a row that names its cells (the
+                        default, N = 120)
     words:N             up to N words, cut at the last sentence end that fits
     fixed:N             exactly N words, wherever sentences end (N = 100: DPR's `psgs_w100`)
     tokens:N:TOKENIZER  up to N tokens of a tokenizer (a folder or a hub name), cut at sentence ends
@@ -73,6 +74,9 @@ FIELDS = re.compile(rf"{_ROW.pattern}|{CELL_END.pattern}|:\s")
 _FIELD = re.compile(r"(?:[^\s:.!?]|[.!?](?=\S))(?:[^:\n.!?]|[.!?](?=\S)){0,59}:[^\S\n]+(?=\S)")
 """A line of a record: a short name, a colon, a value."""
 _GROUP = re.compile(r"([^\n]{1,60}?)(?: - |: )")
+_CELL = r"[^\n|:]{1,60}: [^\n|]*"
+_NAMED_ROW = re.compile(rf"{_CELL}(?:\| {_CELL})+")
+"""A row of a table that keeps its headings: "Country: Kenya | Capital: Nairobi"."""
 _MARKDOWN = re.compile(r"#{1,6}\s")
 _STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
 # Two rules: passages are cut where a sentence probably ends, and every corpus has been cut by this one; a phrase must
@@ -156,6 +160,23 @@ def _split(
 
 
 def _split_blocks(text: str, limit: int) -> Ranges:
+    """Passages by their blocks. A row that names its cells is by itself, or with the headings above it: beside other
+    rows a reader takes one for the other."""
+    if " | " not in text:
+        return _split_block(text, limit)
+    lines = lines_of(text)
+    rows = [_NAMED_ROW.fullmatch(text, line.start, line.end) is not None for line in lines]
+    above, apart = rows.copy(), list[int]()  # is a row, or a heading above one
+    for i in reversed(range(1, len(lines))):
+        headed = is_heading(text, lines, i - 1)
+        above[i - 1] |= headed and above[i]
+        if rows[i - 1] or (above[i] and not headed):
+            apart.insert(0, lines[i].start)
+    cuts = pairwise([0, *apart, len(text)])
+    return [(start + a, start + b) for start, end in cuts for a, b in _split_block(text[start:end], limit)]
+
+
+def _split_block(text: str, limit: int) -> Ranges:
     """Passages that may end where a line does, or a sentence that is not inside an item that fits."""
     units = _word_starts(text)
     ends, ranks = array("q"), bytearray()
