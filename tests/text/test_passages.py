@@ -16,6 +16,7 @@ from quoth.text.passages import (
     is_same_field,
     lines_of,
     sentences,
+    whole_sentences,
 )
 
 UNICODE = st.text(max_size=300) | st.text("ab.!?:;-|# \n\t。漢字かなไทย์\u0301\u200b", max_size=300)
@@ -288,3 +289,16 @@ def test_headings_items_and_fields() -> None:
     assert [is_item(text, line) for line in lines] == [False, True, True, True, True, True, False]
     same = [is_same_field(text, *pair) for pair in pairwise(lines)]
     assert same == [False, False, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Ask Dr. H. Carver of St. Brendan. She knows.", ["Ask Dr. H. Carver of St. Brendan.", "She knows."]),
+        ("Until Feb. 2025 call ext. 4471. Or No. 5.", ["Until Feb. 2025 call ext. 4471.", "Or No. 5."]),
+        ("He said no. Then he left Apple Inc. It grew.", ["He said no.", "Then he left Apple Inc.", "It grew."]),
+        ("Is it art. 3? No.", ["Is it art. 3?", "No."]),
+    ],
+)
+def test_no_whole_sentence_ends_in_an_abbreviation_of_what_follows(text: str, found: list[str]) -> None:
+    assert [text[start:end] for start, end in whole_sentences(text)] == found

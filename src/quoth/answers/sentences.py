@@ -24,7 +24,7 @@ from quoth.answers.evidence import Source, Spans, Weights, chance, log_odds, odd
 from quoth.arrays import Doubles
 from quoth.records import Sentence
 from quoth.text.boundaries import surface_group
-from quoth.text.passages import CELL_END, FIELDS, SHORT, Line, Ranges, is_heading, lines_of, sentences
+from quoth.text.passages import CELL_END, FIELDS, SHORT, Line, Ranges, is_heading, lines_of, whole_sentences
 
 ITEMS, CHARACTERS, LONGEST = 6, 400, 1000
 """A list with at most this many items or characters may be given whole, if it is not longer than the last."""
@@ -126,7 +126,9 @@ def cut(text: str) -> Cut:
     """
     lines = lines_of(text)
     heads = [is_heading(text, lines, i) for i in range(len(lines))]
-    sentences_of = [[(line.at + a, line.at + b) for a, b in sentences(text[line.at : line.end])] for line in lines]
+    sentences_of = [
+        [(line.at + a, line.at + b) for a, b in whole_sentences(text[line.at : line.end])] for line in lines
+    ]
     first = [0, *accumulate(map(len, sentences_of))]
     pieces = [piece for group in sentences_of for piece in group]
     lists, parts = [], []

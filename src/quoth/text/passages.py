@@ -85,9 +85,11 @@ _FULL_STOP = re.compile(r"(\w+)\.[\"'”’»)\]]*\s+(?=\S)")
 _SHORTENED = (
     "mr mrs ms mx dr prof rev hon pres gov sen rep gen col maj capt cmdr lt sgt adm st ste mt ft pt rd ave blvd "
     "jr sr messrs mme mlle vs no nos vol vols op opp cat fig figs pp ch art sec ed eds trans approx ca cf fl inc ltd "
-    "co corp bros dept univ assn jan feb mar apr jun jul aug sept sep oct nov dec ph feat al"
+    "co corp bros dept univ assn jan feb mar apr jun jul aug sept sep oct nov dec ph feat al ext tel"
 )
 _ABBREVIATIONS = frozenset(_SHORTENED.split())
+_LAST = frozenset({"rd", "ave", "blvd", "jr", "sr", "inc", "ltd", "co", "corp", "bros", "univ", "assn", "al"})
+"""Abbreviations that stand behind a name: a capital after one begins a sentence."""
 _CLOSES = {")": "(", "]": "[", "}": "{", "”": "“"}
 
 
@@ -295,6 +297,18 @@ def is_same_field(text: str, above: Line, line: Line) -> bool:
 def sentences(text: str) -> Ranges:
     """The character ranges of a text's sentences, in order."""
     return _pieces(text, [0, *_sentence_ends(text)])
+
+
+def whole_sentences(text: str) -> Ranges:
+    """As `sentences`, but none ends in the abbreviation of what follows: "St. Brendan", "ext. 4471"."""
+    inside = {stop.end(1) + 1 for stop in _FULL_STOP.finditer(text) if _goes_with(stop[1], text[stop.end()])}
+    return _pieces(text, [0, *(end for end in _sentence_ends(text) if end not in inside)])
+
+
+def _goes_with(word: str, following: str) -> bool:
+    """Whether a word with a full stop is short for something, and belongs to what begins with this character."""
+    is_short = word.casefold() in _ABBREVIATIONS - _LAST
+    return is_short and (following.isdigit() or word[0].isupper())
 
 
 def _sentence_ends(text: str) -> list[int]:
