@@ -345,7 +345,7 @@ def test_several_corpora_as_one_and_by_name(corpus: quoth.Corpus, tmp_path: Path
         ("POST", "/v1/classify", {"json": {"text": "a", "labels": {"x": ["a"], "y": ["z" * 501]}}}, 422, "at most 500"),
         ("POST", "/v1/verify", {"json": {"text": " "}}, 400, "empty"),
         ("POST", "/v1/fill", {"content": "text=a"}, 422, "body"),
-        ("POST", "/v1/fill", {"content": b'{"text": "[MASK]"}', "headers": {"content-type": "text/plain"}}, 422, ""),
+        ("POST", "/v1/fill", {"content": b"{}", "headers": {"content-type": "text/plain"}}, 422, "Content"),
         ("GET", "/v1/documents", {"params": {"id": "none"}}, 404, "document 'none' is not in notes"),
         ("GET", "/v1/documents", {"params": {"id": "d/1", "start": 9, "end": 3}}, 400, "start is 9"),
         ("GET", "/v1/documents", {"params": {"id": "../../etc/passwd"}}, 404, "is not in notes"),

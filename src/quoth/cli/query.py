@@ -277,8 +277,8 @@ def _answer(
 ) -> None:
     """Print the predictions for `text` or, if it is "-", for each line of standard input as soon as they are made.
 
-    The JSON objects for standard input also name their query. With `timings`, the time that each step took goes to
-    standard error. `citing` is the form of citations, if any, and the corpora that are cited.
+    JSON objects name their query. With `timings`, the time that each step took goes to standard error. `citing` is the
+    form of citations, if any, and the corpora that are cited.
     """
     form, corpora = citing
 
@@ -293,7 +293,7 @@ def _answer(
                 more: dict[str, Any] = {"citations": cited[place]} if form else {}
                 if not place and isinstance(predictions, Predictions) and predictions.sentences:
                     more |= {"sentences": [each.to_dict() for each in predictions.sentences]}
-                print_json(({"query": query} if text == "-" else {}) | prediction.to_dict() | more)
+                print_json({"query": query} | prediction.to_dict() | more)
             return
         from quoth.cli.render import show_predictions
 

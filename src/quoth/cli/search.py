@@ -111,7 +111,7 @@ def search(
         if json:
             for hit in hits:
                 kept = {name: value for name, value in hit.to_dict().items() if show_matches or name != "matches"}
-                print_json(({"query": text} if query == "-" else {}) | kept)
+                print_json({"query": text} | kept)
             return
         from quoth.cli.render import show_hits
 

@@ -314,9 +314,7 @@ def check_not_empty(corpora: Sequence[Corpus]) -> None:
         paths = ", ".join(str(corpus.path) for corpus in corpora) or "no corpus given"
         first = corpora[0].path if corpora else "DIR"
         if corpora and (condition := corpora[0].condition):
-            raise EmptyCorpusError(
-                f"{paths}: no document where {condition}; `quoth info {first}` shows the fields and their values"
-            )
+            raise EmptyCorpusError(f"{paths}: no document where {condition}; `quoth info {first}` shows the fields")
         raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add {first} DOCS` adds documents")
 
 

@@ -198,5 +198,7 @@ def _fault(error: Mapping[str, Any]) -> Fault:
     """A wrong field and what is wrong with it; never its value, which may be long."""
     if error["type"] == "json_invalid":
         return Fault(field="body", message=f"not JSON, at character {error['loc'][-1]}; send a JSON object")
+    if error["type"] == "model_attributes_type":
+        return Fault(field="body", message="not an object; send a JSON object, as Content-Type: application/json")
     name = ".".join(str(part) for part in error["loc"] if part not in ("body", "query"))[:LONGEST_REASON]
     return Fault(field=_spelled(name or "body"), message=_spelled(error["msg"][:LONGEST_REASON]))
