@@ -11,6 +11,8 @@ from quoth.errors import brief
 from quoth.records import Document
 from quoth.source_map import frames_of
 
+ID_FIELDS = ("id", "_id", "wikipedia_id")
+TITLE_FIELDS = ("title", "wikipedia_title")
 DEEPEST = 64
 """Levels of lists and objects in a document's metadata, the metadata itself included: JSON is read and written by
 recursion, and whoever reads it deeper in a program has fewer levels left."""

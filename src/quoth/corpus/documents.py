@@ -7,7 +7,6 @@ string or a list of paragraphs (KILT); every other field is metadata. If the fir
 id, no record of that file may have one, and their ids are `<stem>-<line number>`.
 """
 
-import csv
 import json
 import lzma
 import os
@@ -19,7 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from quoth.corpus.checks import check_document, kind_of
+from quoth.corpus import tables
+from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
 from quoth.errors import FileWarning, InputError
 from quoth.records import Document
 from quoth.source_map import encode
@@ -35,7 +35,6 @@ from quoth.sources.files import (
     markup_of,
     sources_of,
     tell,
-    text_stream,
 )
 from quoth.sources.source import Source as Marked
 from quoth.sources.worker import Worker
@@ -48,8 +47,6 @@ Reader = Callable[[IO[bytes], str], Records]
 """From the bytes of a file, and its name."""
 OnBad = Callable[[InputError], None]
 """Receives the error of a record that is left out."""
-ID_FIELDS = ("id", "_id", "wikipedia_id")
-TITLE_FIELDS = ("title", "wikipedia_title")
 
 _DAMAGE = (OSError, EOFError, lzma.LZMAError)
 _MOST_BYTES = 1 << 30
@@ -277,42 +274,6 @@ def _read_jsonl(stream: IO[bytes], name: str) -> Records:
             yield number, ValueError(f"not JSON that can be read ({error})")
 
 
-def _read_table(stream: IO[bytes], name: str, delimiter: str) -> Records:
-    """Rows under a header; bytes that its encoding lacks become lone surrogates, which `check_document` refuses."""
-    csv.field_size_limit(sys.maxsize)
-    header: list[str] = []
-    with text_stream(stream) as (lines, encoding):
-        tell(name, encoding)
-        table = csv.reader(lines, delimiter=delimiter)
-        while True:
-            try:
-                cells = next(table, None)
-            except csv.Error as error:
-                yield table.line_num, ValueError(f"not a table row ({error})")
-                continue
-            except UnicodeDecodeError as error:
-                raise InputError(f"{name}:{table.line_num + 1}: not {error.encoding.upper()}; convert it") from None
-            if cells is None:
-                return
-            if not header:
-                header = cells
-                if "text" not in header:
-                    told = f"{name} has no column 'text'; a row's text is every cell under its name, 'name: value | …'"
-                    warnings.warn(FileWarning(told), stacklevel=2)
-            elif len(cells) == len(header):
-                row = dict(zip(header, cells, strict=True))
-                yield table.line_num, row if "text" in header else _with_text(row, bare(Path(name)).stem)
-            elif cells:
-                yield table.line_num, ValueError(f"{len(cells)} cells under a header of {len(header)}")
-
-
-def _with_text(row: dict[str, str], table: str) -> dict[str, str]:
-    """A row whose text names every cell, so that a value is found and read along with what it is the value of."""
-    cells = {name: " ".join(cell.split()) for name, cell in row.items() if name not in (*ID_FIELDS, *TITLE_FIELDS)}
-    title = {} if any(name in row for name in TITLE_FIELDS) else {"title": table}
-    return {**row, **title, "text": " | ".join(f"{name}: {cell}" for name, cell in cells.items() if cell)}
-
-
 def _read_parquet(stream: IO[bytes], name: str) -> Records:
     import pyarrow
     from pyarrow import parquet
@@ -365,8 +326,8 @@ def _of_file(name: str, text: str, source_map: bytes, facts: Mapping[str, Any]) 
 MARKED = {"markdown": markdown.read, "rst": rst.read, "man": man.read}
 _READERS: dict[str, Reader] = {
     "jsonl": _read_jsonl,
-    "csv": partial(_read_table, delimiter=","),
-    "tsv": partial(_read_table, delimiter="\t"),
+    "csv": partial(tables.read, delimiter=","),
+    "tsv": partial(tables.read, delimiter="\t"),
     "parquet": _read_parquet,
     "text": _read_text,
     **{name: partial(_read_text, read=read) for name, read in MARKED.items()},

@@ -1,0 +1,53 @@
+"""Tables of text, CSV and TSV: a row is a record.
+
+Knows cells, headers, and what a row without a text says. Does not know documents, files or compression.
+"""
+
+import csv
+import sys
+import warnings
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS
+from quoth.errors import FileWarning, InputError
+from quoth.sources.files import bare, tell, text_stream
+
+if TYPE_CHECKING:
+    from quoth.corpus.documents import Records
+
+
+def read(stream: IO[bytes], name: str, delimiter: str) -> "Records":
+    """Rows under a header; bytes that its encoding lacks become lone surrogates, which `check_document` refuses."""
+    csv.field_size_limit(sys.maxsize)
+    header: list[str] = []
+    with text_stream(stream) as (lines, encoding):
+        tell(name, encoding)
+        table = csv.reader(lines, delimiter=delimiter)
+        while True:
+            try:
+                cells = next(table, None)
+            except csv.Error as error:
+                yield table.line_num, ValueError(f"not a table row ({error})")
+                continue
+            except UnicodeDecodeError as error:
+                raise InputError(f"{name}:{table.line_num + 1}: not {error.encoding.upper()}; convert it") from None
+            if cells is None:
+                return
+            if not header:
+                header = cells
+                if "text" not in header:
+                    told = f"{name} has no column 'text'; a row's text is every cell under its name, 'name: value | …'"
+                    warnings.warn(FileWarning(told), stacklevel=2)
+            elif len(cells) == len(header):
+                row = dict(zip(header, cells, strict=True))
+                yield table.line_num, row if "text" in header else _with_text(row, bare(Path(name)).stem)
+            elif cells:
+                yield table.line_num, ValueError(f"{len(cells)} cells under a header of {len(header)}")
+
+
+def _with_text(row: dict[str, str], table: str) -> dict[str, str]:
+    """A row whose text names every cell, so that a value is found and read along with what it is the value of."""
+    cells = {name: " ".join(cell.split()) for name, cell in row.items() if name not in (*ID_FIELDS, *TITLE_FIELDS)}
+    title = {} if any(name in row for name in TITLE_FIELDS) else {"title": table}
+    return {**row, **title, "text": " | ".join(f"{name}: {cell}" for name, cell in cells.items() if cell)}
