@@ -49,7 +49,7 @@ def test_jsonl_keeps_further_fields_as_metadata(tmp_path: Path) -> None:
 def test_compressed_files_read_as_plain_ones(tmp_path: Path, suffix: str, compress: Any) -> None:
     content = lines({"id": "a", "text": "é"}).encode()
     assert list(read_documents(write(tmp_path / f"a.jsonl{suffix}", compress(content)))) == [Document("a", "", "é")]
-    damaged = write(tmp_path / f"b.jsonl{suffix}", compress(content * 500)[:-12])
+    damaged = write(tmp_path / f"b.jsonl{suffix}", compress(b'{"text": "x"}\n' * 500)[:-12])
     with pytest.raises(InputError, match=r"b\.jsonl.*damaged or truncated"):
         list(read_documents(damaged))
 
@@ -92,6 +92,30 @@ def test_a_row_without_a_text_column_is_every_cell_under_its_name(tmp_path: Path
     assert second.text == "name: Moby | state: afloat"
     with pytest.warns(FileWarning):
         assert list(read_documents(titled)) == [Document("7", "Moby", "body: x y", {"body": "x y"})]
+
+
+@pytest.mark.filterwarnings("ignore:sub/a.csv")
+def test_ids_of_several_files_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in ("a.csv", "b.csv", "sub/a.csv"):
+        write(tmp_path / name, f"id,text\n1,One of {name}\n2,Two of {name}\n")
+    with pytest.warns(FileWarning, match=r"b\.csv: ids that another file has too become 'b\.csv#ID'"):
+        found = [each.id for each in read_documents(tmp_path)]
+    assert found == ["1", "2", "b.csv#1", "b.csv#2", "sub/a.csv#1", "sub/a.csv#2"]
+    with pytest.raises(InputError, match=r"a\.csv:2: id '1' occurs twice; fix it or leave it out"):
+        list(read_documents(tmp_path / "a.csv", tmp_path / "a.csv"))
+    folders = [tmp_path / "x", tmp_path / "y"]
+    for folder in folders:
+        folder.mkdir()
+        write(folder / "a.txt", "One.")
+    with pytest.raises(InputError, match=r"y/a\.txt:1: id 'a\.txt' occurs twice, first in .*x/a\.txt"):
+        list(read_documents(*folders))
+
+
+def test_an_id_that_is_twice_in_a_table_is_named_with_its_line(tmp_path: Path) -> None:
+    file, errors = write(tmp_path / "a.csv", "id,text\n1,One\n1,Other\n2,Two\n"), list[InputError]()
+    assert [each.text for each in read_documents(file, skip_bad=True, on_bad=errors.append)] == ["One", "Two"]
+    assert [str(each) for each in errors] == [f"{file}:3: id '1' occurs twice; fix it or leave it out (--skip-bad)"]
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import quoth.corpus.sync as module
 from quoth import Corpus, Document, read_documents
 from quoth.corpus.sync import Synced, sync
-from quoth.errors import CorruptionError, InputError
+from quoth.errors import CorruptionError, FileWarning, InputError
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -167,19 +167,39 @@ def test_documents_of_others_are_left_alone(corpus: Corpus, folder: Path) -> Non
     write(folder / "a.txt", "From here.")
     write(folder / "one.jsonl", rows({"id": "x", "text": "One."}, {"id": "y", "text": "Two."}))
     write(folder / "two.jsonl", rows({"id": "x", "text": "Another."}))
-    done = sync(corpus, folder)
-    assert done.new == ["one.jsonl"]
+    with pytest.warns(FileWarning, match=r"two\.jsonl: ids that another file has too become 'two\.jsonl#ID'"):
+        done = sync(corpus, folder)
+    assert done.new == ["one.jsonl", "two.jsonl"]
     assert "not from here; rename the file" in done.unreadable["a.txt"]
-    assert "one.jsonl has a document 'x' too" in done.unreadable["two.jsonl"]
     corpus.replace([Document("y", "", "Changed by hand.")])
     (folder / "one.jsonl").unlink()
-    assert sync(corpus, folder).new == ["two.jsonl"]
+    assert sync(corpus, folder).deleted == ["one.jsonl"]
     assert documents(corpus) == {
         "a.txt": "From elsewhere.",
         "gone": "Too.",
-        "x": "Another.",
+        "two.jsonl#x": "Another.",
         "y": "Changed by hand.",
     }
+
+
+@pytest.mark.filterwarnings("ignore:.*ids that another file has")
+def test_ids_of_several_files_stay_apart_whichever_changes(corpus: Corpus, folder: Path, run: Run) -> None:
+    for name in ("a.csv", "b.csv"):
+        write(folder / name, f"id,text\n1,One of {name}\n")
+    assert run("index", folder, "-o", folder.parent / "i.quoth")[0] == 0
+    assert sync(Corpus.open(folder.parent / "i.quoth"), folder).unchanged == 2  # the same ids
+    assert sync(corpus, folder).new == ["a.csv", "b.csv"]
+    assert sync(corpus, folder).unchanged == 2
+    write(folder / "a.csv", "id,text\n1,One changed\n")
+    write(folder / "b.csv", "id,text\n1,One of b.csv\n2,Two of b.csv\n")
+    assert sync(corpus, folder).changed == ["a.csv", "b.csv"]
+    assert documents(corpus) == {"1": "One changed", "b.csv#1": "One of b.csv", "2": "Two of b.csv"}
+    (folder / "a.csv").unlink()
+    write(folder / "b.csv", "id,text\n1,Now alone\n")
+    sync(corpus, folder)
+    assert documents(corpus) == {"1": "Now alone"}
+    write(folder / "b.csv", "id,text\n1,Now alone\n1,Twice\n")
+    assert sync(corpus, folder).unreadable == {"b.csv": "3: id '1' occurs twice"}
 
 
 def test_what_was_indexed_before_is_taken_over(run: Run, folder: Path, tmp_path: Path) -> None:

@@ -14,13 +14,15 @@ import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
 from quoth.corpus import tables
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
-from quoth.errors import FileWarning, InputError
+from quoth.errors import FileWarning, InputError, brief
 from quoth.records import Document
 from quoth.source_map import encode
 from quoth.sources import man, markdown, rst
@@ -51,6 +53,10 @@ OnBad = Callable[[InputError], None]
 _DAMAGE = (OSError, EOFError, lzma.LZMAError)
 _MOST_BYTES = 1 << 30
 """Of a file that a parser reads."""
+_MOST_IDS = 1 << 20
+"""Ids that are remembered (100 MB), to tell those of several files apart; the corpus refuses any that occurs twice."""
+Owners = dict[str, str]
+"""The files that documents were read from, by id."""
 
 
 def read_documents(
@@ -69,7 +75,8 @@ def read_documents(
     Args:
         paths (str | Path): Files, folders (every readable file in them) and "-" (standard input, JSONL); files and
             folders also by URL (s3://, gs://, https://, …), read with fsspec. A file that is no table or JSONL is one
-            document, whose id is its path below the folder given.
+            document, whose id is its path below the folder given. A record whose id an earlier file has gets its
+            file in front: `products.csv#1`.
         format (str | None): jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx or xlsx. Default:
             what the suffix says, with or without .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
@@ -89,11 +96,18 @@ def read_documents(
         >>> [document.title for document in quoth.read_documents("notes.jsonl")]
         ['A title']
     """
+    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad))
+
+
+def read_paths(
+    paths: Iterable[str | Path], format: str | None, skip_bad: bool, on_bad: OnBad | None
+) -> list[Iterator[Document]]:
+    """The same, path by path; to be read in this order."""
     if format is not None and format not in (*_READERS, *PARSERS):
         raise InputError(f"format {format!r} is not one of {', '.join((*_READERS, *PARSERS))}")
-    sources = [source for path in paths for source in sources_of(path, format)]
+    sources = [sources_of(path, format) for path in paths]
     if not skip_bad:
-        check_parsers(format for format, _, _ in sources)
+        check_parsers(format for format, _, _ in chain.from_iterable(sources))
 
     def bad(error: InputError) -> None:
         if not skip_bad:
@@ -101,7 +115,8 @@ def read_documents(
         if on_bad is not None:
             on_bad(error)
 
-    return read_files(sources, bad)
+    owners = Owners()
+    return [_read_files(each, bad, owners) for each in sources]
 
 
 def read_listing(path: str | Path) -> tuple[set[str], set[str]]:
@@ -156,22 +171,21 @@ def _reason(error: Exception) -> str:
     return message or f"the file is damaged or truncated ({error})"
 
 
-def read_files(sources: Iterable[Source], bad: OnBad) -> Iterator[Document]:
-    """The documents of files, one after another. `bad` receives the errors of records; a file that cannot be opened, or
-    is damaged, raises InputError."""
+def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners) -> Iterator[Document]:
     with Worker() as worker:
-        yield from read_each(sources, worker, bad)
+        yield from read_each(sources, worker, bad, owners)
 
 
-def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad) -> Iterator[Document]:
-    """`read_files`, with the process of parsers that is given."""
+def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners) -> Iterator[Document]:
+    """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
+    receives the errors of records; a file that cannot be opened, or is damaged, raises InputError."""
     hinted = False
     readers = _READERS | {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
     for format, file, name in sources:
         stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
         try:
             with open_file(file) as stream, closing(readers[format](stream, name)) as records:
-                for document in _documents(records, str(file), stem, bad):
+                for document in _documents(records, str(file), name, stem, bad, owners):
                     if format == "text" and not hinted and (markup := markup_of(bare(Path(name)).name, document.text)):
                         message = f"{name} looks like {markup}; its markup is kept as text"
                         warnings.warn(FileWarning(message), stacklevel=2)
@@ -217,7 +231,9 @@ def create_lines(file: str) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
-def _documents(records: Iterable[tuple[int, Any]], file: str, stem: str, bad: OnBad) -> Iterator[Document]:
+def _documents(
+    records: Iterable[tuple[int, Any]], file: str, name: str, stem: str, bad: OnBad, owners: Owners
+) -> Iterator[Document]:
     numbered: bool | None = None
     for line, record in records:
         try:
@@ -230,11 +246,30 @@ def _documents(records: Iterable[tuple[int, Any]], file: str, stem: str, bad: On
             number = f"{stem}-{line}" if numbered else None
             document = record if isinstance(record, Document) else _document(record, number)
             check_document(document)
+            document = _apart(document, file, name, owners)
         except (ValueError, RecursionError) as error:
             where = f"{file}:{line}" if line else file
             bad(InputError(f"{where}: {error}; fix it or leave it out (--skip-bad)"))
         else:
             yield document
+
+
+def _apart(document: Document, file: str, name: str, owners: Owners) -> Document:
+    """A document under an id that no other has. Raises ValueError if its own file has its id twice."""
+    if owners.get(document.id, file) != file and document.id != name:
+        document = with_file(document, name)
+    if document.id in owners:
+        first = "" if owners[document.id] == file else f", first in {owners[document.id]}"
+        raise ValueError(f"id {brief(document.id)} occurs twice{first}")
+    if len(owners) < _MOST_IDS:
+        owners[document.id] = file
+    return document
+
+
+def with_file(document: Document, name: str) -> Document:
+    """A record with its file's name in front of its id, which a record of another file has; warns of it."""
+    warnings.warn(FileWarning(f"{name}: ids that another file has too become '{name}#ID'"), stacklevel=2)
+    return replace(document, id=f"{name}#{document.id}")
 
 
 def _document(record: Mapping[str, Any], number: str | None) -> Document:

@@ -17,7 +17,7 @@ from typing import Any
 from pathspec import GitIgnoreSpec
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.documents import read_each
+from quoth.corpus.documents import read_each, with_file
 from quoth.corpus.manifest import SYNC
 from quoth.corpus.origins import Digests, Origins, as_read, digest_in, digest_of, place_of, read_record
 from quoth.errors import InputError
@@ -152,7 +152,7 @@ class _Sync:
     def _documents(self, source: Source, worker: Worker) -> list[Document]:
         """All documents of a file. Raises InputError if one cannot be read, or is another's."""
         bad, name = list[InputError](), source[2]
-        documents = list(read_each([source], worker, bad.append))
+        documents = [self._apart(each, name) for each in read_each([source], worker, bad.append, {})]
         for error in bad:
             raise error
         if len({each.id for each in documents}) < len(documents):
@@ -166,6 +166,12 @@ class _Sync:
             if elsewhere and digest_in(self._corpus, each.id) not in ("", digest_of(each)):
                 raise InputError(f"the corpus has another document {each.id!r}, not from here; rename the file")
         return documents
+
+    def _apart(self, document: Document, name: str) -> Document:
+        """A document of a file, with the file in front of its id if it is a record whose id another file has."""
+        owner = self._owner.get(document.id, name)
+        is_taken = owner != name and (self._folder / owner).exists()
+        return with_file(document, name) if is_taken and document.id != name else document
 
     def _count(self, name: str, documents: Digests) -> None:
         if name not in self._files and all(digest_in(self._corpus, each) == own for each, own in documents.items()):
