@@ -94,6 +94,19 @@ def test_a_row_without_a_text_column_is_every_cell_under_its_name(tmp_path: Path
         assert list(read_documents(titled)) == [Document("7", "Moby", "body: x y", {"body": "x y"})]
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_what_separates_the_cells_of_a_table_is_seen(tmp_path: Path, mark: str) -> None:
+    rows = [("id", "text"), ("1", "3,50; x | y\tz"), ("2", "a, b"), ("3", "a; b"), ("4", "a | b")]
+    content = "".join(mark.join(f'"{cell}"' if mark in cell else cell for cell in row) + "\n" for row in rows)
+    found = read_documents(write(tmp_path / "a.csv", content + mark.join(["5", "w", "more\n"])), skip_bad=True)
+    assert [(each.id, each.text) for each in found] == rows[1:]
+
+
+def test_a_table_of_one_column_has_one(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", "text\nRed; green\nBlue; grey\n")
+    assert [each.text for each in read_documents(file)] == ["Red; green", "Blue; grey"]
+
+
 @pytest.mark.filterwarnings("ignore:sub/a.csv")
 def test_ids_of_several_files_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()

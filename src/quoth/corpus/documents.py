@@ -361,7 +361,7 @@ def _of_file(name: str, text: str, source_map: bytes, facts: Mapping[str, Any]) 
 MARKED = {"markdown": markdown.read, "rst": rst.read, "man": man.read}
 _READERS: dict[str, Reader] = {
     "jsonl": _read_jsonl,
-    "csv": partial(tables.read, delimiter=","),
+    "csv": tables.read,
     "tsv": partial(tables.read, delimiter="\t"),
     "parquet": _read_parquet,
     "text": _read_text,

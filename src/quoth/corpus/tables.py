@@ -6,6 +6,8 @@ Knows cells, headers, and what a row without a text says. Does not know document
 import csv
 import sys
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -17,21 +19,26 @@ if TYPE_CHECKING:
     from quoth.corpus.documents import Records
 
 
-def read(stream: IO[bytes], name: str, delimiter: str) -> "Records":
+_DELIMITERS = ",;\t|"
+_SAMPLE = 20
+"""Lines that tell how cells are separated."""
+
+
+def read(stream: IO[bytes], name: str, delimiter: str | None = None) -> "Records":
     """Rows under a header; bytes that its encoding lacks become lone surrogates, which `check_document` refuses."""
     csv.field_size_limit(sys.maxsize)
     header: list[str] = []
-    with text_stream(stream) as (lines, encoding):
+    with text_stream(stream) as (characters, encoding):
         tell(name, encoding)
-        table = csv.reader(lines, delimiter=delimiter)
+        lines = _lines(characters, name)
+        first = [*islice(lines, _SAMPLE)]
+        table = csv.reader(chain(first, lines), delimiter=delimiter or _delimiter(first))
         while True:
             try:
                 cells = next(table, None)
             except csv.Error as error:
                 yield table.line_num, ValueError(f"not a table row ({error})")
                 continue
-            except UnicodeDecodeError as error:
-                raise InputError(f"{name}:{table.line_num + 1}: not {error.encoding.upper()}; convert it") from None
             if cells is None:
                 return
             if not header:
@@ -44,6 +51,30 @@ def read(stream: IO[bytes], name: str, delimiter: str) -> "Records":
                 yield table.line_num, row if "text" in header else _with_text(row, bare(Path(name)).stem)
             elif cells:
                 yield table.line_num, ValueError(f"{len(cells)} cells under a header of {len(header)}")
+
+
+def _lines(characters: Iterable[str], name: str) -> Iterator[str]:
+    number = 1
+    try:
+        for line in characters:
+            yield line
+            number += 1
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}:{number}: not {error.encoding.upper()}; convert it") from None
+
+
+def _delimiter(first: Sequence[str]) -> str:
+    """What separates the cells of a table that begins with these lines: that by which the most rows have as many cells
+    as the header, if that has several; a comma if others do no better."""
+
+    def fitting(delimiter: str) -> int:
+        try:
+            header, *rows = [row for row in csv.reader(first, delimiter=delimiter) if row]
+        except (csv.Error, ValueError):
+            return 0
+        return sum(len(row) == len(header) > 1 for row in rows)
+
+    return max(_DELIMITERS, key=fitting)
 
 
 def _with_text(row: dict[str, str], table: str) -> dict[str, str]:
