@@ -155,6 +155,40 @@ def test_markdown_by_hand() -> None:
     points_back(MARKDOWN, source)
 
 
+def test_front_matter_has_texts_and_lists_of_texts() -> None:
+    fields = """title: [Of, two]
+date: 2024-03-12  # of the meeting
+draft: false
+tags:
+- retro
+- 2024
+people: [Ann, "Bo, Jr.", {name: Cy}]
+summary: >
+  A long
+  text.
+author:
+  name: Ann
+none: []
+topic: Rates: a review
+marks: #one #two
+icon: "\\ud83d"
+deep: """
+    source = markdown.read(f"---\n{fields}{'[' * 5000}\n---\nText.")
+    assert source.metadata == {
+        "title": "Of two",
+        "date": "2024-03-12",
+        "draft": "false",
+        "tags": ["retro", "2024"],
+        "people": ["Ann", "Bo, Jr."],
+        "summary": "A long text.",
+        "topic": "Rates: a review",
+        "marks": "#one #two",
+        "icon": "\\ud83d",
+        "deep": "[" * 5000,
+    }
+    assert source.text == "Text."
+
+
 def test_restructured_text_by_hand() -> None:
     source = rst.read(RST)
     assert source.text == RST_TEXT

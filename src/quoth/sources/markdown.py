@@ -7,6 +7,8 @@ not know every corner of the specification: what is unsure stays as it is.
 import html
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 from quoth.sources.source import Cell, Part, Piece, Source, Text
@@ -21,7 +23,7 @@ _DEFINITION = re.compile(r" {0,3}\[(?!\^)[^\[\]]{1,200}\]:\s*\S.*$")
 _NOTE = re.compile(r" {0,3}\[\^[^\[\]\s]{1,200}\]:\s*")
 _BARS = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*$")
 _CELL_END = re.compile(r"(?<!\\)\|")
-_FIELD = re.compile(r"([\w-]+):[ \t]+(.+)$")
+_FIELD = re.compile(r"([\w-]+):(?:[ \t]+(.*))?$")
 _INSIDE = r"((?:[^\[\]\\`]|\\.|`[^`]{0,500}`|!?\[[^\[\]]{0,500}\](?:\([^()]{0,2000}\))?){0,2000}+)"
 _INLINE = re.compile(
     r"(?s)(?P<ticks>`+)(?P<code>(?:(?!\n\n).){1,2000}?)(?<!`)(?P=ticks)(?!`)"
@@ -38,11 +40,34 @@ _INLINE = re.compile(
 def read(text: str) -> Source:
     """The text of a Markdown file."""
     lines, end = text.splitlines(), 0
-    if lines and lines[0].strip() == "---":  # front matter: plain fields up to the next such line
+    if lines and lines[0].strip() == "---":  # front matter: fields up to the next such line
         end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), 0)
-    fields = (_FIELD.match(line) for line in lines[1:end])
-    facts = {field[1]: field[2].strip().strip("\"'") for field in fields if field}
+    facts = dict(_fields(lines[1:end]))
+    if isinstance(facts.get("title"), list):
+        facts["title"] = " ".join(facts["title"])
     return _Writer(lines, end + 1 if end else 0).source(facts)
+
+
+def _fields(lines: Sequence[str]) -> Iterator[tuple[str, str | list[str]]]:
+    """The fields of YAML, each by itself, so that one that YAML does not take spoils no other."""
+    starts = [number for number, line in enumerate(lines) if _FIELD.match(line)]
+    for start, end in pairwise([*starts, len(lines)]):
+        name, _, said = lines[start].partition(":")
+        yield name, _value("\n".join(lines[start:end]), said.strip())
+
+
+def _value(field: str, said: str) -> str | list[str]:
+    """The text of a field, or the texts of its list; what its line says if it is another thing, or not YAML."""
+    import yaml
+
+    with suppress(yaml.YAMLError, ValueError, OverflowError, RecursionError):
+        [value] = yaml.load(field, Loader=yaml.BaseLoader).values()  # which makes neither dates nor numbers
+        if isinstance(value, list):
+            value = [each for each in value if isinstance(each, str) and each.encode()]
+            return value or ""
+        if isinstance(value, str) and value.strip().encode():
+            return value.strip()
+    return said.strip("\"'")
 
 
 class _Writer:
