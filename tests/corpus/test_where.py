@@ -13,7 +13,7 @@ import pytest
 from quoth import NPM, Corpus, Document
 from quoth.corpus.bm25 import bm25
 from quoth.corpus.view import parts
-from quoth.corpus.where import parse, values_of
+from quoth.corpus.where import date_of, dated, parse, values_of
 from quoth.errors import EmptyCorpusError, InputError, UnknownDocumentError
 
 Run = Callable[..., tuple[int, str, str]]
@@ -224,6 +224,38 @@ def test_vectors_are_searched_in_the_part_alone(tmp_path: Path) -> None:
     for mode in ("bm25", "dense"):
         hits = npm.over([part]).search("The river number 3 runs here.", 12, mode)
         assert {hit.passage.document_id for hit in hits} == {"d2", "d5"}
+
+
+@pytest.mark.parametrize(
+    ("said", "date"),
+    [
+        ("12 March 2025", "2025-03-12"),
+        ("12th Mar. 2025", "2025-03-12"),
+        ("March 12, 2025", "2025-03-12"),
+        ("sept 1 2025", "2025-09-01"),
+        ("2025-03-12 10:00", "2025-03-12T10:00"),
+        ("03/04/2024", None),
+        ("30 February 2025", None),
+        ("12 Marsh 2025", None),
+        ("12 March", None),
+        (2025, None),
+    ],
+)
+def test_what_is_a_date(said: Any, date: str | None) -> None:
+    assert date_of(said) == date
+    assert not date or parse("date between '2025-03-01' and 'September 2, 2025'")({"date": said})
+
+
+@pytest.mark.parametrize("last", ["2024-13", "2024-02-30", "2024-05-31T25:00", "31 April 2024", ""])
+def test_what_is_no_date_ends_no_time(last: str) -> None:
+    with pytest.raises(InputError, match="is not a date; write 2024, 2024-05"):
+        dated(last)
+
+
+def test_a_date_ends_a_time() -> None:
+    assert dated("31 May 2024") == "date <= '2024-05-31' or date is null"
+    for last in ("2024", "2024-05", "2024-05-31", "2024-05-31T12:00Z"):
+        assert dated(last) == f"date <= '{last}' or date is null"
 
 
 def test_values_of_a_field() -> None:

@@ -8,8 +8,9 @@
 
 A field is a key of the metadata, `id` or `title`; `a.b` is b of a; a name with other characters stands in double
 quotes. Text, numbers, true and false are compared with their like; a text that spells a number counts as one beside
-numbers. Two dates (2024, 2024-05, 2024-05-31T12:00) are compared as far as both go. Of a list, one element suffices. A
-field that a document lacks passes no test but `is null`. `like` knows % and _ and ignores case.
+numbers. Two dates (2024, 2024-05, 2024-05-31T12:00, 31 May 2024, May 31, 2024) are compared as far as both go. Of a
+list, one element suffices. A field that a document lacks passes no test but `is null`. `like` knows % and _ and ignores
+case.
 
 Knows the grammar and what a test means. Does not know corpora: it is given records.
 """
@@ -17,7 +18,9 @@ Knows the grammar and what a test means. Does not know corpora: it is given reco
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NoReturn
 
 from quoth.errors import InputError, brief, nearest
@@ -35,6 +38,14 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?)?)?)?")
+_LONG = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_MONTHS = {name: number for number, name in enumerate(_LONG, 1)}
+_MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
+_DAY, _MONTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<month>[A-Za-z]{3,9})\.?", r"(?P<year>\d{4})"
+_ENGLISH = [re.compile(rf"{form},? {_YEAR}") for form in (f"{_DAY} {_MONTH}", f"{_MONTH} {_DAY}")]
 _ORDER = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _ALIASES = {"==": "=", "<>": "!="}
 _KEYWORDS = ("and", "or", "not", "in", "between", "like", "is", "null", "true", "false")
@@ -102,9 +113,12 @@ def parse(text: str) -> Condition:
 
 def dated(last: str) -> str:
     """The condition that a document has no later date. Raises InputError if `last` is no date."""
-    if not _DATE.fullmatch(last):
-        raise InputError(f"{last!r} is not a date; write 2024, 2024-05, 2024-05-31 or 2024-05-31T12:00")
-    return f"date <= '{last}' or date is null"
+    date = date_of(last) or ""
+    try:
+        datetime.fromisoformat(date + "-01-01"[len(date) - 4 :] if len(date) < 10 else date)
+    except ValueError:
+        raise InputError(f"{last!r} is not a date; write 2024, 2024-05, 2024-05-31 or 2024-05-31T12:00") from None
+    return f"date <= '{date}' or date is null"
 
 
 def values_of(record: Record, name: str) -> list[Any]:
@@ -275,9 +289,9 @@ def compare(found: Any, value: Value) -> int | None:
         return None if number is None else (number > value) - (number < value)
     if not isinstance(found, str):
         return None
-    if _DATE.fullmatch(found) and _DATE.fullmatch(value):
-        length = min(len(found), len(value))
-        found, value = found[:length].replace(" ", "T"), value[:length].replace(" ", "T")
+    if (date := date_of(value)) and (other := date_of(found)):
+        length = min(len(date), len(other))
+        found, value = other[:length], date[:length]
     return int(found > value) - int(found < value)
 
 
@@ -299,8 +313,16 @@ def number_of(found: Any) -> int | float | None:
 
 
 def date_of(found: Any) -> str | None:
-    """A date, in the form in which dates are compared."""
-    return found.replace(" ", "T") if isinstance(found, str) and _DATE.fullmatch(found) else None
+    """A date in the form in which dates are compared, one in English too; 03/04/2024 is none: it may be in April."""
+    if not isinstance(found, str):
+        return None
+    if _DATE.fullmatch(found):
+        return found.replace(" ", "T")
+    for form in _ENGLISH:
+        if (said := form.fullmatch(found)) and (month := _MONTHS.get(said["month"].lower())):
+            with suppress(ValueError):
+                return datetime(int(said["year"]), month, int(said["day"])).date().isoformat()
+    return None
 
 
 def _spelled(number: str) -> int | float:
