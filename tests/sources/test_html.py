@@ -12,8 +12,9 @@ PAGE = """<!doctype html><html><head><title> Kenya,
  in short</title><meta name="author" content="Ann"><meta property="article:published_time" content="2024-05-01">
 <style>p {}</style></head><body><nav><a href="/">Home</a></nav><header><p>The Daily</p></header>
 <main><header><h1>Kenya</h1></header><p>Kenya is a <b>coun</b>try
- in <a href="x">East Africa</a>.<br>It has lakes&nbsp;&amp; <!-- no -->hills.</p><script>x()</script><p hidden>no</p>
-<?php no ?><ul><li>One <i>thing</i></li><li><p>Two</p><ul><li>deep</li></ul></li></ul>
+ in <s>West</s> <a href="x">East Africa</a>.<br>It has lakes&nbsp;&amp; <!-- no -->hills.</p><script>x()</script>
+<p hidden>no</p><?php no ?>
+<ul><li><del>No</del></li><li>One <i>thing</i></li><li><p>Two</p><ul><li>deep</li></ul></li></ul>
 <table><caption>Towns</caption>
 <thead><tr><th>Country<th>Capital</thead><tr><td>Kenya<td><p>Nairobi</p><tr><td rowspan=2>Uganda<td>Kampala
 <tr><td>Entebbe</table>

@@ -199,7 +199,14 @@ def test_restructured_text_by_hand() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("***both*** *a **b** c* __d__ ~~e~~", "both a b c d e"),
+        ("***both*** *a **b** c* __d__ ~~e~~", "both a b c d"),
+        ("==Due== is ~~on **Friday**~~ *Monday*, <del>at 3</del> a==b, c == d.", "Due is Monday, a==b, c == d."),
+        (
+            "[[Rates]], [[notes/a b|the *notes*]], [[x] y]], [[ -f z ]] and [[1]](http://x)",
+            "Rates, the notes, [[x] y]], [[ -f z ]] and [1]",
+        ),
+        ("- ~~a~~\n- b\n- <s>c</s>\n\nd", "- b\n\nd"),
+        ("> [!note]\n> a\n> b\n\n> [!tip]+ To do\n> c", "a b\n\nTo do\n\nc"),
         ("a*b*c 5*3 * x* 2 * 3", "abc 53 * x 2 * 3"),
         ("[![alt](i.png)](http://x) [a [b] c](d(e)f) [x] [^n]", "alt a [b] c [x]"),
         ("``a ` b`` `unclosed", "a ` b `unclosed"),
@@ -223,7 +230,25 @@ def test_every_word_of_our_own_pages_is_there_once(page: Path) -> None:
 
 
 MARKS = st.sampled_from(
-    [*"*_`[]()<>!\\&#|-=:.+ \n\t\0~", "ab", "é", "\n\n", "::", "---", "```", "- ", "1. ", ".. x:: "]
+    [
+        *"*_`[]()<>!\\&#|-=:.+ \n\t\0~",
+        "ab",
+        "é",
+        "~~",
+        "==",
+        "[[",
+        "]]",
+        "> [!a]",
+        "<s>",
+        "</s>",
+        "\n\n",
+        "::",
+        "---",
+        "```",
+        "- ",
+        "1. ",
+        ".. x:: ",
+    ]
 )
 
 
@@ -236,7 +261,27 @@ def test_any_characters_are_read_and_point_back(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["[", "*", "`", "<!--", "![a](", "**a ", "_a", "[a](b", "> ", "- ", "|", "``a", ":a:`"]
+    "piece",
+    [
+        "[",
+        "*",
+        "`",
+        "<!--",
+        "![a](",
+        "**a ",
+        "_a",
+        "[a](b",
+        "> ",
+        "- ",
+        "|",
+        "``a",
+        ":a:`",
+        "[[a",
+        "[[a|",
+        "~~a ",
+        "==a ",
+        "<s>",
+    ],
 )
 @pytest.mark.parametrize("read", [markdown.read, rst.read])
 def test_hostile_text_takes_no_longer_than_its_length(piece: str, read) -> None:  # type: ignore[no-untyped-def]

@@ -1,7 +1,7 @@
 """Web pages: what a reader of the page reads, each piece with the path of its element, as CSS selects it.
 
 Knows which elements are the page's own text (`main`, if there is one) and which are not: scripts, navigation, feet,
-forms. Does not know how a page looks, or what its scripts would add.
+forms, what is struck out. Does not know how a page looks, or what its scripts would add.
 """
 
 import re
@@ -14,7 +14,7 @@ from quoth.sources.source import Cell, Piece, Source, Text
 
 _LEFT_OUT = re.compile(
     "script|style|noscript|template|nav|footer|aside|form|button|select|textarea|input|svg|math|iframe|object|canvas|"
-    "audio|video|dialog|menu|head|[!_].*|-comment"
+    "audio|video|dialog|menu|head|del|s|strike|[!_].*|-comment"
 )
 _ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "dialog"}
 _BLOCKS = re.compile(
@@ -112,6 +112,7 @@ class _Writer:
                 self.text.gap("\n")
                 self.text.mark("- ")
                 self.write(child, where, depth + 1)
+                self.text.unmark()
                 self.text.gap("\n")
             elif _BLOCKS.fullmatch(child.tag):
                 self.text.gap("\n" if child.tag in ("ul", "ol") and node.tag == "li" else "\n\n")

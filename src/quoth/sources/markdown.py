@@ -19,6 +19,7 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$")
 _ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])(?:[ \t]+|$)(?:\[[ xX]\][ \t]+)?")
 _QUOTE = re.compile(r" {0,3}(?:> ?)+")
+_CALLOUT = re.compile(r"\s*\[![\w-]{1,50}\][+-]?")
 _DEFINITION = re.compile(r" {0,3}\[(?!\^)[^\[\]]{1,200}\]:\s*\S.*$")
 _NOTE = re.compile(r" {0,3}\[\^[^\[\]\s]{1,200}\]:\s*")
 _BARS = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*$")
@@ -28,12 +29,14 @@ _INSIDE = r"((?:[^\[\]\\`]|\\.|`[^`]{0,500}`|!?\[[^\[\]]{0,500}\](?:\([^()]{0,20
 _INLINE = re.compile(
     r"(?s)(?P<ticks>`+)(?P<code>(?:(?!\n\n).){1,2000}?)(?<!`)(?P=ticks)(?!`)"
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
+    r"|!?\[\[(?=[^\s\[\]])(?:[^\[\]|]{0,500}\|)?(?P<wiki>[^\[\]|]{1,500})(?<!\s)\]\](?![(\[])"
     rf"|!?\[(?!\^)(?P<linked>{_INSIDE[1:-1]})\](?:\((?:[^()\\]|\\.|\([^()]{{0,500}}\)){{0,2000}}+\)|\[[^\[\]]{{0,200}}\])"
     r"|(?P<note>\[\^[^\[\]\s]{1,200}\])"
     r"|<(?P<address>(?:https?|ftp|mailto):[^<>\s]{1,2000})>"
+    r"|(?i:<(?P<struck>del|s|strike)>.{0,2000}?</(?P=struck)>)"
     r"|(?P<comment><!--)|(?P<tag></?[A-Za-z][^<>]{0,1000}>)"
     r"|(?P<entity>&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});)"
-    r"|(?P<marks>\*+|_+|~~)"
+    r"|(?P<marks>\*+|_+|~~|(?<!=)==(?!=))"
 )
 
 
@@ -87,6 +90,11 @@ class _Writer:
         """Takes what begins at this line; returns the line after it."""
         quote = _QUOTE.match(line)
         line = line[quote.end() :] if quote else line
+        if quote and (callout := _CALLOUT.match(line)):
+            self._flush()
+            self._text.prose([(line[callout.end() :], at)], inline)
+            self._text.gap()
+            return at + 1
         following = "".join(self._lines[at + 1 : at + 2])
         if not line.strip():
             self._flush()
@@ -121,6 +129,8 @@ class _Writer:
     def _flush(self, gap: str = "\n\n") -> None:
         """Ends the paragraph."""
         self._text.prose(self._paragraph, inline)
+        if any(line.strip() for line, _ in self._paragraph):
+            self._text.unmark()  # of an item that is struck out
         self._paragraph = []
         self._text.gap(gap)
 
@@ -153,19 +163,21 @@ class _Writer:
 
 
 def inline(text: str) -> list[Part]:
-    """The parts of a text that stay without its markup."""
+    """The parts of a text that stay without its markup, and without what is struck out."""
     parts: list[Part] = []
     opened: list[int] = []  # the places in `parts` of marks that may be the first of a pair
     for said, at, is_mark in _tokens(text, 0):
         if is_mark:
             before, after = text[at - 1 : at], text[at + len(said) : at + len(said) + 1]
-            word = said[0] == "_"
+            word = said[0] in "_="
             closes = bool(before.strip()) and not (word and after.isalnum())
             opens = bool(after.strip()) and not (word and before.isalnum())
             pairs = (n for n in reversed(range(len(opened))) if closes and parts[opened[n]][0] == said)
             same = next(pairs, None)
             if same is not None:
                 parts[opened[same]] = ("", at)
+                if said == "~~":
+                    del parts[opened[same] :]
                 del opened[same:]
                 continue
             if opens and len(opened) < 100:
@@ -184,8 +196,9 @@ def _tokens(text: str, shift: int) -> Iterator[tuple[str, int, bool]]:
             end = text.index("-->", end) + 3 if end <= last_comment else end
         elif kind == "comment":
             yield found[0], shift + found.start(), False
-        elif found["linked"] is not None:
-            yield from _tokens(found["linked"], shift + found.start("linked"))
+        elif found["linked"] is not None or kind == "wiki":
+            link = "linked" if found["wiki"] is None else "wiki"
+            yield from _tokens(found[link], shift + found.start(link))
         elif found["code"] is not None:
             yield found["code"], shift + found.start("code"), False
         elif kind in ("escaped", "address"):

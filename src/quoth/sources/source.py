@@ -118,6 +118,12 @@ class Text:
         self.add(mark)
         self._is_held = True
 
+    def unmark(self) -> None:
+        """Takes back the mark of an item in which no text came."""
+        if self._is_held:
+            mark, self._gap, self._is_held = self._parts.pop(), self._parts.pop(), False
+            self._length -= len(self._gap) + len(mark)
+
     def join(self, mark: str) -> None:
         """The same, right behind the text, whatever gap was asked for."""
         self._gap = ""
