@@ -24,6 +24,7 @@ from quoth.corpus.checks import check_document
 from quoth.corpus.documents import read_documents
 from quoth.errors import FileWarning, InputError
 from quoth.records import Document
+from quoth.source_map import encode, locate
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 SHARED_FOLDER = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -83,15 +84,21 @@ def test_a_row_without_a_text_column_is_every_cell_under_its_name(tmp_path: Path
     titled = write(tmp_path / "a.tsv", "_id\twikipedia_title\tbody\n7\tMoby\tx y\n")
     with pytest.warns(FileWarning, match="boats.csv has no column 'text'"):
         first, second = read_documents(boats)
-    assert first == Document(
-        "boats-2",
-        "boats",
-        "name: Sea Star | state: in repair | port: Kiel",
-        {"name": "Sea  Star", "state": "in repair", "port": "Kiel"},
-    )
+    text = "name: Sea Star | state: in repair | port: Kiel"
+    known = {"name": "Sea  Star", "state": "in repair", "port": "Kiel"}
+    assert first == Document("boats-2", "boats", text, known, encode("line", [(0, len(text), 2)]))
     assert second.text == "name: Moby | state: afloat"
     with pytest.warns(FileWarning):
         assert list(read_documents(titled)) == [Document("7", "Moby", "body: x y", {"body": "x y"})]
+
+
+def test_a_row_says_its_file_and_without_an_id_its_line(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", 'text\none\n\n"two\nlines"\n""\nthree\n')
+    found = [(each.id, each.title, locate(each.source_map, 0, 1)) for each in read_documents(file)]
+    lines = [None if place is None else place.line for *_, place in found]
+    assert [each[:2] for each in found] == [("a-2", "a"), ("a-5", "a"), ("a-6", "a"), ("a-7", "a")]
+    assert lines == [2, 4, None, 7]
+    assert list(read_documents(write(tmp_path / "b.csv", "id,text\n1,one\n"))) == [Document("1", "b", "one")]
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])

@@ -181,11 +181,11 @@ def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Own
     receives the errors of records; a file that cannot be opened, or is damaged, raises InputError."""
     hinted = False
     readers = _READERS | {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
-    for format, file, name in sources:
-        stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
+    for source in sources:
+        format, file, name = source
         try:
             with open_file(file) as stream, closing(readers[format](stream, name)) as records:
-                for document in _documents(records, str(file), name, stem, bad, owners):
+                for document in _documents(records, source, bad, owners):
                     if format == "text" and not hinted and (markup := markup_of(bare(Path(name)).name, document.text)):
                         message = f"{name} looks like {markup}; its markup is kept as text"
                         warnings.warn(FileWarning(message), stacklevel=2)
@@ -231,9 +231,9 @@ def create_lines(file: str) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
-def _documents(
-    records: Iterable[tuple[int, Any]], file: str, name: str, stem: str, bad: OnBad, owners: Owners
-) -> Iterator[Document]:
+def _documents(records: Iterable[tuple[int, Any]], source: Source, bad: OnBad, owners: Owners) -> Iterator[Document]:
+    format, file, name = source[0], str(source[1]), source[2]
+    stem = Path(name).stem if file == "-" else bare(Path(name)).stem
     numbered: bool | None = None
     for line, record in records:
         try:
@@ -245,6 +245,9 @@ def _documents(
                 numbered = isinstance(record, Mapping) and _first(record, ID_FIELDS) is None
             number = f"{stem}-{line}" if numbered else None
             document = record if isinstance(record, Document) else _document(record, number)
+            # With ids of their own, rows would be other documents, without vectors, after one was inserted before them.
+            if numbered and format in ("csv", "tsv") and isinstance(record, Mapping):
+                document = tables.placed(document, record, line)
             check_document(document)
             document = _apart(document, file, name, owners)
         except (ValueError, RecursionError) as error:

@@ -1,18 +1,21 @@
 """Tables of text, CSV and TSV: a row is a record.
 
-Knows cells, headers, and what a row without a text says. Does not know documents, files or compression.
+Knows cells, headers, and what a row without a text says. Does not know files or compression.
 """
 
 import csv
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS
 from quoth.errors import FileWarning, InputError
+from quoth.records import Document
+from quoth.source_map import encode
 from quoth.sources.files import bare, tell, text_stream
 
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ def read(stream: IO[bytes], name: str, delimiter: str | None = None) -> "Records
                     warnings.warn(FileWarning(told), stacklevel=2)
             elif len(cells) == len(header):
                 row = dict(zip(header, cells, strict=True))
-                yield table.line_num, row if "text" in header else _with_text(row, bare(Path(name)).stem)
+                yield table.line_num, _whole(row, bare(Path(name)).stem)
             elif cells:
                 yield table.line_num, ValueError(f"{len(cells)} cells under a header of {len(header)}")
 
@@ -77,8 +80,18 @@ def _delimiter(first: Sequence[str]) -> str:
     return max(_DELIMITERS, key=fitting)
 
 
-def _with_text(row: dict[str, str], table: str) -> dict[str, str]:
-    """A row whose text names every cell, so that a value is found and read along with what it is the value of."""
-    cells = {name: " ".join(cell.split()) for name, cell in row.items() if name not in (*ID_FIELDS, *TITLE_FIELDS)}
+def _whole(row: dict[str, str], table: str) -> dict[str, str]:
+    """A row with a title, if it has none the table's name, and a text. If it has none, that names every cell, so that a
+    value is found and read along with what it is the value of."""
     title = {} if any(name in row for name in TITLE_FIELDS) else {"title": table}
+    if "text" in row:
+        return title | row
+    cells = {name: " ".join(cell.split()) for name, cell in row.items() if name not in (*ID_FIELDS, *TITLE_FIELDS)}
     return {**row, **title, "text": " | ".join(f"{name}: {cell}" for name, cell in cells.items() if cell)}
+
+
+def placed(document: Document, row: Mapping[str, str], last: int) -> Document:
+    """The document of a row that ends in this line, with the line in which it begins as the place of its text."""
+    first = last - sum(cell.count("\n") for cell in row.values())
+    runs = [(0, len(document.text), first)] if document.text else []
+    return replace(document, source_map=encode("line", runs))
