@@ -92,6 +92,15 @@ def test_a_row_without_a_text_column_is_every_cell_under_its_name(tmp_path: Path
         assert list(read_documents(titled)) == [Document("7", "Moby", "body: x y", {"body": "x y"})]
 
 
+def test_columns_that_are_not_read_are_told(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", "id,name,text,role\n1,Ann,She leads.,chair\n")
+    with pytest.warns(FileWarning) as told:
+        assert list(read_documents(file)) == [Document("1", "a", "She leads.", {"name": "Ann", "role": "chair"})]
+    assert [str(each.message) for each in told] == [
+        "a.csv is searched and read in its column 'text' alone; name, role only filter (--where)"
+    ]
+
+
 def test_a_row_says_its_file_and_without_an_id_its_line(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", 'text\none\n\n"two\nlines"\n""\nthree\n')
     found = [(each.id, each.title, locate(each.source_map, 0, 1)) for each in read_documents(file)]
@@ -323,6 +332,7 @@ def test_no_bytes_do_worse_than_an_input_error(tmp_path: Path, content: bytes, k
         assert document.text.encode().decode() == document.text
 
 
+@pytest.mark.filterwarnings("ignore:t.csv is searched and read in its column 'text' alone")
 @SHARED_FOLDER
 @given(st.lists(st.tuples(st.text(string.printable), st.text(string.printable))))
 def test_tables_round_trip(tmp_path: Path, rows: list[tuple[str, str]]) -> None:

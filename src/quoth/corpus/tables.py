@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS
-from quoth.errors import FileWarning, InputError
+from quoth.errors import FileWarning, InputError, few
 from quoth.records import Document
 from quoth.source_map import encode
 from quoth.sources.files import bare, tell, text_stream
@@ -46,9 +46,8 @@ def read(stream: IO[bytes], name: str, delimiter: str | None = None) -> "Records
                 return
             if not header:
                 header = cells
-                if "text" not in header:
-                    told = f"{name} has no column 'text'; a row's text is every cell under its name, 'name: value | …'"
-                    warnings.warn(FileWarning(told), stacklevel=2)
+                if told := _told(header):
+                    warnings.warn(FileWarning(f"{name} {told}"), stacklevel=2)
             elif len(cells) == len(header):
                 row = dict(zip(header, cells, strict=True))
                 yield table.line_num, _whole(row, bare(Path(name)).stem)
@@ -78,6 +77,14 @@ def _delimiter(first: Sequence[str]) -> str:
         return sum(len(row) == len(header) > 1 for row in rows)
 
     return max(_DELIMITERS, key=fitting)
+
+
+def _told(header: Sequence[str]) -> str:
+    """What a table with this header needs to be said of it, if anything."""
+    if "text" not in header:
+        return "has no column 'text'; a row's text is every cell under its name, 'name: value | …'"
+    others = [column for column in header if column not in ("text", *ID_FIELDS, *TITLE_FIELDS)]
+    return f"is searched and read in its column 'text' alone; {few(others)} only filter (--where)" if others else ""
 
 
 def _whole(row: dict[str, str], table: str) -> dict[str, str]:
