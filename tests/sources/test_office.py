@@ -80,6 +80,26 @@ def test_a_workbook_by_hand() -> None:
     assert "Country" not in places
 
 
+def test_empty_columns_separate_tables() -> None:
+    months = [("Month", "Units"), ("May", 498), ("June", 52)]
+    beside = [(None, *row, None, *more) for row, more in zip(months, [("checked",), ("by Ann",), ()], strict=True)]
+    below = [(*row, None, *more) for row, more in zip(months, [(), ("Town", "People"), ("Bonn", 3)], strict=True)]
+    gap = [(*row, None, *more) for row, more in zip(months, [("Sum",), (19920,), (2080,)], strict=True)]
+    same = [(*row, None, *row) for row in months]
+    ruled, plain = "Month: May | Units: 498\nMonth: June | Units: 52", "Month: {} | Units: {} | Sum: {}"
+    form = [("Paid to", None, "Ann"), ("Paid by", None, "Bo"), ("Note",)]
+    source = sheets.read(content := xlsx(A=beside, B=below, C=gap, D=same, E=form), "x.xlsx")
+    assert source.text.split("\n\n") == [
+        *("A", ruled, "checked\nby Ann"),
+        *("B", ruled, "Town: Bonn | People: 3"),
+        *("C", f"{plain.format('May', 498, 19920)}\n{plain.format('June', 52, 2080)}"),
+        *("D", ruled, ruled),
+        *("E", "Paid to | Ann\nPaid by | Bo\nNote"),
+    ]
+    book = load_workbook(io.BytesIO(content))
+    assert all(str(book[name][cell].value) == source.text[start:end] for start, end, name, cell in source.runs)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(PLAIN, max_size=4), max_size=8))
 def test_a_cell_has_the_text_that_it_is_said_to_have(rows: list[list[str]]) -> None:

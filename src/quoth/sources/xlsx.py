@@ -11,6 +11,8 @@ from typing import Any
 from quoth.sources.office import facts, opened
 from quoth.sources.source import Cell, Piece, Source, Text
 
+Row = list[tuple[Any, str]]
+"""Cells, and what they say."""
 _MOST_EMPTY = 1000
 """Empty rows in a row after which a sheet is over: some have a million of them."""
 
@@ -32,23 +34,49 @@ def read(content: bytes, name: str) -> Source:
 
 
 def _tables(sheet: Any) -> Iterator[tuple[list[list[Cell]], bool]]:
-    """What stands between empty rows: its rows, and whether the first has headings."""
+    """What stands between empty rows and columns: its rows, and whether the first has headings."""
     sheet.reset_dimensions()  # a file may say anything
     rows = ([(cell, _said(cell.value)) for cell in row] for row in sheet.iter_rows())
-    for is_filled, group in groupby(rows, lambda row: any(said for _, said in row)):
+    for is_filled, group in groupby(rows, _is_filled):
         if is_filled:
-            table = [*group]
-            places = [[(said, (sheet.title, getattr(cell, "coordinate", ""))) for cell, said in row] for row in table]
-            values = [[cell.value for cell, _ in row] for row in table]
-            yield [[[Piece(*each)] for each in row] for row in places], _is_headed(values)
+            for block in _blocks([*group]):
+                places = [
+                    [(said, (sheet.title, getattr(cell, "coordinate", ""))) for cell, said in row] for row in block
+                ]
+                yield [[[Piece(*each)] for each in row] for row in places], _is_headed(block)
         elif sum(1 for _ in islice(group, _MOST_EMPTY + 1)) > _MOST_EMPTY:
             return
 
 
-def _is_headed(values: list[list[Any]]) -> bool:
+def _is_filled(row: Row) -> bool:
+    return any(said for _, said in row)
+
+
+def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
+    """The tables among cells that empty columns separate. If none has headings, all stay together, as a form's labels
+    and values do. A column behind a gap belongs to the table before it if it is in the same rows and has a heading."""
+    filled = {number for row in rows for number, (_, said) in enumerate(row) if said}
+    starts = sorted(number for number in filled if number - 1 not in filled)
+    ends = sorted(number + 1 for number in filled if number + 1 not in filled)
+    blocks = [[row[start:end] for row in rows] for start, end in zip(starts, ends, strict=True)]
+    parts = [[*group] for block in blocks for is_filled, group in groupby(block, _is_filled) if is_filled]
+    headed = [*map(_is_headed, parts)]
+    if len(blocks) == 1 or not any(headed):
+        yield [row[starts[0] :] for row in rows]
+        return
+    joined = [[cell for row in across for cell in row] for across in zip(*blocks, strict=True)]
+    in_same_rows = len({tuple(map(_is_filled, block)) for block in blocks}) == 1
+    if in_same_rows and not all(headed) and _is_headed(joined):
+        yield joined
+    else:
+        for part in parts:
+            yield from _blocks(part)
+
+
+def _is_headed(rows: list[Row]) -> bool:
     """Whether the first row has headings: two texts or more, all different, over every column that is filled below."""
-    first = [value for value in values[0] if value is not None]
-    widest = max(number for row in values for number, value in enumerate(row) if value is not None)
+    first = [cell.value for cell, said in rows[0] if said]
+    widest = max(number for row in rows for number, (_, said) in enumerate(row) if said)
     return 1 < len({*map(str, first)}) == len(first) > widest and all(isinstance(value, str) for value in first)
 
 
