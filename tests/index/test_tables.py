@@ -325,7 +325,7 @@ def test_vectors_are_not_written_through_a_link(
 def test_precision_is_checked_before_anything_is_written(corpus: Corpus, encoder: TokenEncoder) -> None:
     tables = KeyTables(corpus, encoder)
     for call in (tables.build, tables.cost):
-        with pytest.raises(InputError, match="precision 'int4'; use one of sq8, sq4, fp16, fp32"):
+        with pytest.raises(InputError, match="precision is 'int4'; it must be one of sq8, sq4, fp16, fp32"):
             call("int4")
     assert not (corpus.path / "keys").exists()
 

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from quoth.arrays import save_array
-from quoth.errors import InputError
 from quoth.index import vectors as module
-from quoth.index.vectors import BITS, KeyVectors, Quantizer, Spread, bytes_of, check_precision, save_quantizer, stored
+from quoth.index.vectors import BITS, KeyVectors, Quantizer, Spread, bytes_of, save_quantizer, stored
 
 # The largest error of one number: fp16 keeps 11 bits, sq8 half a step of a 255th of 1.2 times the range; sq4 cuts off
 # what lies beyond 2.5 standard deviations, of 100 normal numbers never a fifth of the range.
@@ -126,10 +125,3 @@ def test_bytes_of_a_vector() -> None:
     sizes = {"sq8": 384, "sq4": 192, "fp16": 768, "fp32": 1536}
     assert {name: bytes_of(name, 384) for name in sizes} == sizes
     assert bytes_of("sq4", 7) == 4
-
-
-def test_precisions() -> None:
-    for name in ERROR:
-        check_precision(name)
-    with pytest.raises(InputError, match="precision 'fp8'; use one of sq8, sq4, fp16, fp32"):
-        check_precision("fp8")

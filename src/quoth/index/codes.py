@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import Floats, Rows
-from quoth.errors import CorruptionError, InputError
+from quoth.errors import CorruptionError
 from quoth.index.vectors import KeyVectors, Neighbours
 from quoth.memory import WORKING_MEMORY
 from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, read_json
@@ -107,12 +107,6 @@ def _read_facts(file: Path) -> CodeFacts:
         if not (isinstance(each, list) and len(each) == 2 and all(type(number) in (int, float) for number in each)):
             raise CorruptionError(f"{file}: damaged, its field 'deeper' is {each!r}")
     return CodeFacts(**content)
-
-
-def check_recall(value: float) -> None:
-    """Raises InputError unless `value` can be asked for."""
-    if not 0.5 <= value <= 1:
-        raise InputError(f"recall is {value}; it must be from 0.5 to 1; 1 compares every vector exactly, without codes")
 
 
 class Codes:

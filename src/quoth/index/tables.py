@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from quoth.corpus.manifest import segment_of
 from quoth.encoders.keys import EncodedPassage, KeyEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advising
+from quoth.fields import checked, fields_of
 from quoth.index import codes
 from quoth.index.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, sample_queries
-from quoth.index.codes import check_recall, open_codes
+from quoth.index.codes import open_codes
 from quoth.index.key_store import FORMAT, KeyStore, Source, absent_from, carry, is_sound, stores, table_facts
 from quoth.index.key_table import KeyTable, open_columns
-from quoth.index.vectors import BITS, KeyVectors, bytes_of, check_precision, nearest_rows
+from quoth.index.options import EmbedOptions, Precision
+from quoth.index.vectors import BITS, KeyVectors, bytes_of, nearest_rows
 from quoth.memory import WORKING_MEMORY
 from quoth.records import Cost, Shortfall
 from quoth.storage import check_folder, publish_folder, refuse_links_below, remove
@@ -251,9 +253,8 @@ class KeyTables:
 
         Raises as `build` does.
         """
-        check_precision(precision)
-        if recall is not None:
-            check_recall(recall)
+        checked("precision", precision, Precision)
+        checked("recall", recall, fields_of(EmbedOptions)["recall"].kind)
         refuse_links_below(self._corpus.path)
         with advising(self._corpus.path), self._store.lock():
             self._corpus.catch_up()
@@ -304,7 +305,7 @@ class KeyTables:
 
     def cost(self, precision: str) -> Cost:
         """Estimates what `build` will take, by encoding a few passages. Raises InputError on an unknown precision."""
-        check_precision(precision)
+        checked("precision", precision, Precision)
         missing = self.missing()
         sizes = [each.num_passages for each in missing]
         if not (whole := sum(sizes)):

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import Floats, Rows, fetch, forget, open_array, save_array
-from quoth.errors import CorruptionError, InputError
-from quoth.index.options import Precision
+from quoth.errors import CorruptionError
 
 BITS = {"sq8": 8, "sq4": 4, "fp16": 16, "fp32": 32}
 ROWS_PER_BLOCK = 1024
@@ -25,12 +24,6 @@ ROWS_PER_BLOCK = 1024
 _MARGIN = 0.1
 _DEVIATIONS = 2.5
 """Where four bits end: of the values from 2.25 to 3.5, the one that kept most neighbours of mask queries."""
-
-
-def check_precision(value: str) -> None:
-    """Raises InputError unless `value` is a known precision."""
-    if value not in BITS:
-        raise InputError(f"precision {value!r}; use one of {', '.join(get_args(Precision))}")
 
 
 def bytes_of(precision: str, dimensions: int) -> int:
