@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -41,19 +41,6 @@ COPIES = 4
 """The most copies in memory of FAISS's training sample, and of a file's codes while they grow and are written."""
 FORMAT = 1
 REMEDY = "`quoth repair` removes damaged codes, `quoth embed` makes them again"
-_NUMBER = (int, float)
-FACTS: Fields = {
-    "spec": (str,),
-    "factor": _NUMBER,
-    "probes": (int,),
-    "depth": (int,),
-    "recall": _NUMBER,
-    "target": _NUMBER,
-    "num_queries": (int,),
-    "rows": (int,),
-    "deeper": (list, type(None)),
-    "format": (int,),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +63,11 @@ class CodeFacts:
     rows: int
     deeper: Sequence[Sequence[float]] | None = None
     format: int = FORMAT
+
+
+_TYPES = {"str": (str,), "int": (int,), "float": (int, float)}
+FACTS: Fields = {each.name: _TYPES.get(str(each.type), (list, type(None))) for each in fields(CodeFacts)}
+"""By the annotations of `CodeFacts`: `deeper` alone is a list or nothing."""
 
 
 class CodesGoneError(Exception):
