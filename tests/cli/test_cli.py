@@ -481,7 +481,7 @@ def test_index_makes_vectors_at_once_and_says_what_they_cost(
     path, encoder = tmp_path / "v.quoth", REALM.from_pretrained(realm).encoder
     monkeypatch.setitem(cli_embed.DEFAULT_MODELS, "passages", str(realm))
     monkeypatch.setattr("quoth.index.finder._SHIPPED", {str(realm)})
-    monkeypatch.setattr("quoth.index.finder._open", lambda corpora, *_: Retriever(corpora, encoder))
+    monkeypatch.setattr("quoth.index.finder.named", lambda _: lambda corpora, *_: Retriever(corpora, encoder))
     code, out, err = run("index", documents, "-o", path, "--vectors")
     assert (code, out) == (0, f"{path}: 2 documents, 2 passages, snapshot 1\n")
     assert "2 passages to encode" in err

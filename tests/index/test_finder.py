@@ -59,7 +59,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Hashed]:
         made.append(Hashed())
         return Retriever(corpora, made[-1])
 
-    monkeypatch.setattr(finder_module, "_open", opened)
+    monkeypatch.setattr(finder_module, "named", lambda _: opened)
     return made
 
 

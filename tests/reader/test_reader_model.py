@@ -469,7 +469,7 @@ def test_with_vectors_of_passages_every_model_reads_what_words_and_vectors_find(
     own: REALM, realm: REALM, span_reader: Any, npm: quoth.NPM, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_words = quoth.Reader(span_reader, [corpus]).ask(QUESTION, passages=3, top_k=20)
-    monkeypatch.setattr("quoth.index.finder._open", lambda corpora, *_: Retriever(corpora, own.encoder))
+    monkeypatch.setattr("quoth.index.finder.named", lambda _: lambda corpora, *_: Retriever(corpora, own.encoder))
     assert quoth.Reader(span_reader, [corpus]).ask(QUESTION, passages=3, top_k=20) == by_words  # not a shipped model's
     monkeypatch.setattr("quoth.index.finder._SHIPPED", {own.name})
     reader = quoth.Reader(span_reader, [corpus])

@@ -558,7 +558,7 @@ def test_vectors_of_passages_are_used_by_every_model(
     models: Models, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     realm = quoth.REALM.from_pretrained(tiny_realm(tmp_path / "realm"), corpus)
-    monkeypatch.setattr("quoth.index.finder._open", lambda corpora, *_: Retriever(corpora, realm.encoder))
+    monkeypatch.setattr("quoth.index.finder.named", lambda _: lambda corpora, *_: Retriever(corpora, realm.encoder))
     monkeypatch.setattr("quoth.index.finder._SHIPPED", {realm.name})
     library = Library(models, [corpus.path])
     by_words = library.view().search("Paris", 3, "auto")

@@ -73,7 +73,8 @@ class Finder:
 
     @cached_property
     def _opened(self) -> Retriever:
-        return _open(self.corpora, *self._how)
+        opened: Retriever = named(_ROW.by_passages)(self.corpora, *self._how)
+        return opened
 
     def embed(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Store the vectors that are missing, or go on with it. Raises QuothError as `KeyTables.build`."""
@@ -105,8 +106,3 @@ def _stores(corpus: Corpus) -> list[KeyStore]:
     from quoth.index.key_store import stores
 
     return [each for each in stores(corpus.path) if next(each.facts(), {}).get("model") in _SHIPPED]
-
-
-def _open(corpora: Sequence[Corpus], device: str | None, dtype: str | None, base: str | None) -> Retriever:
-    opened: Retriever = named(_ROW.by_passages)(corpora, device, dtype, base)
-    return opened
