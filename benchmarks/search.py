@@ -17,16 +17,18 @@ from benchmarks.embedded import SAMPLES, K, add_seconds, folder_bytes
 from benchmarks.measure import Result, best_seconds, cpu_seconds
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.answers.candidates import SPARE_PIECES
+from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import predict_phrases
+from quoth.answers.phrases import ScoredPhrases
 from quoth.arrays import save_array
 from quoth.encoders.transformer import Transformer, pad
 from quoth.hub import locate
 from quoth.index.codes import DEPTH, Codes, build_codes
 from quoth.index.key_table import KeyHits, KeyTable, save_columns
 from quoth.index.search import search_exactly, search_tables
-from quoth.index.vectors import KeyVectors, Quantizer, stored
+from quoth.index.vectors import KeyVectors, Quantizer, Spread, stored
 from quoth.npm.config import NPMConfig
+from quoth.records import Prediction
 from quoth.storage import seal_folder
 from quoth.text.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 from quoth.text.tokenizer import batches_by_length
@@ -118,7 +120,9 @@ def random_table(folder: Path) -> tuple[KeyTable, Any]:
     raw_ND = centres[word_N % len(centres)] + 0.4 * spread * rng.standard_normal((TOKENS, DIMENSIONS), np.float32)
     raw_ND /= np.linalg.norm(raw_ND, axis=1, keepdims=True)
     q_QD = raw_ND[rng.choice(TOKENS, 32)] + 0.03 * rng.standard_normal((32, DIMENSIONS), np.float32)
-    quantizer = Quantizer.fit(raw_ND[:100_000])
+    spread = Spread(DIMENSIONS)
+    spread.add(raw_ND[:100_000])
+    quantizer = Quantizer.fitting(spread)
     vectors = KeyVectors(stored(raw_ND, "sq8", quantizer), 20.0, quantizer)
     corpus = Corpus.create(folder / "words.quoth", splitter=f"fixed:{PASSAGE}")
     words = [f"w{word}" for word in word_N.tolist()]
@@ -189,11 +193,15 @@ def hot_path(keys: KeyTable, q_QD: Any) -> Result:
     near = [each.rows_K for each in search_exactly(keys, q_QD[:2], K)]
     hits = KeyHits(keys, np.sort(near[0]), np.sort(near[1]))
     options = ResolvedOptions(combine="joint")
-    ours = best_seconds(lambda: predict_phrases([hits], q_QD[0], q_QD[1], options))
+
+    def predict() -> list[Prediction]:
+        return [each.whole() for each in propose(ScoredPhrases([hits], q_QD[0], q_QD[1], options), options)]
+
+    ours = best_seconds(predict)
     before = time.perf_counter()
     text, probability = plain_phrases(hits, q_QD[0], q_QD[1])
     peer = time.perf_counter() - before
-    best = predict_phrases([hits], q_QD[0], q_QD[1], options)[0]
+    best = predict()[0]
     assert best.text == text
     assert abs(best.probability - probability) < 1e-3 * probability
     return Result(

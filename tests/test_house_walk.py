@@ -19,7 +19,6 @@ import pytest
 from quoth import NPM
 from quoth.answers.candidates import find_candidates
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import predict_phrases
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.keys import EncodedPassage
 from quoth.index.key_table import KeyTable
@@ -29,6 +28,7 @@ from quoth.npm.config import NPMConfig
 from quoth.records import Document, Passage, Prediction
 from quoth.text.boundaries import boundary_flags, surface_group
 from quoth.text.tokenizer import TokenizedPassage
+from token_tables import predict_phrases
 
 SENTENCES = (
     "Ann moved to New York in May.",

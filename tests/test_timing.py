@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from quoth import timing
-from quoth.answers.phrases import predict_phrases
 from quoth.index.search import search_all
 from quoth.timing import STEPS, step, timed
-from token_tables import word_table
+from token_tables import predict_phrases, word_table
 
 
 def test_an_inner_step_stops_the_outer_ones_clock(monkeypatch: pytest.MonkeyPatch) -> None:

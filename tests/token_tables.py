@@ -9,8 +9,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.index.key_table import KeyTable
-from quoth.records import Passage
+from quoth.answers.evidence import propose
+from quoth.answers.options import ResolvedOptions
+from quoth.answers.phrases import ScoredPhrases
+from quoth.index.key_table import KeyHits, KeyTable
+from quoth.index.vectors import Quantizer, Spread
+from quoth.records import Passage, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 
 
@@ -84,3 +88,18 @@ def word_table(
         ),
         live_P=None if live is None else np.asarray(live, bool),
     )
+
+
+def predict_phrases(
+    hits: list[KeyHits], q_start_D: Any, q_end_D: Any, options: ResolvedOptions | None = None
+) -> list[Prediction]:
+    """The phrases that fill the blank, best first, each with its best occurrences among the candidates."""
+    options = options or ResolvedOptions()
+    return [each.whole() for each in propose(ScoredPhrases(hits, q_start_D, q_end_D, options), options)]
+
+
+def fitted(sample_ND: NDArray[np.float32], bits: int = 8) -> Quantizer:
+    """A quantizer for the range of a sample's numbers."""
+    spread = Spread(sample_ND.shape[1])
+    spread.add(sample_ND)
+    return Quantizer.fitting(spread, bits)

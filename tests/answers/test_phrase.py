@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from test_candidates import counted
 
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import predict_phrases
 from quoth.answers.ranking import TIE, rank
 from quoth.errors import InputError
 from quoth.index.key_table import KeyHits, KeyTable
 from quoth.records import Prediction
 from quoth.text.boundaries import MAY_END, MAY_START, SPACE_BEFORE
-from token_tables import word_table
+from token_tables import predict_phrases, word_table
 
 ONE = np.ones(1, np.float32)
 

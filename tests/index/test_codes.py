@@ -19,12 +19,12 @@ from quoth.index.key_store import follow
 from quoth.index.key_table import KeyTable
 from quoth.index.search import search_all, search_exactly, search_tables, search_together
 from quoth.index.tables import sample_queries
-from quoth.index.vectors import KeyVectors, Quantizer, stored
+from quoth.index.vectors import KeyVectors, stored
 from quoth.records import Document
 from quoth.storage import seal_folder
 from quoth.text.tokenizer import MASK
 from tiny import tiny_bert
-from token_tables import word_table
+from token_tables import fitted, word_table
 
 N, D, K = 6000, 32, 50
 
@@ -37,7 +37,7 @@ def vectors() -> KeyVectors:
     centres = spread * rng.normal(size=(200, D))
     raw = (centres[rng.integers(200, size=N)] + 0.4 * spread * rng.normal(size=(N, D))).astype(np.float32)
     raw /= np.linalg.norm(raw, axis=1, keepdims=True)
-    quantizer = Quantizer.fit(raw)
+    quantizer = fitted(raw)
     return KeyVectors(stored(raw, "sq8", quantizer), 20.0, quantizer)
 
 

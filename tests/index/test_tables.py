@@ -25,6 +25,7 @@ from quoth.npm.config import NPMConfig
 from quoth.records import Cost, Document
 from quoth.storage import WriterLock, seal_folder
 from tiny import tiny_bert, tiny_roberta
+from token_tables import fitted
 
 TEXTS = [
     "Paris is the capital of France. The Seine flows through Paris.",
@@ -430,15 +431,15 @@ def test_a_merge_broken_off_leaves_keys_as_they_were(
 def test_merged_scales_cover_all() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(50, 4)).astype(np.float32), 3 * rng.normal(size=(50, 4)).astype(np.float32)
-    both = Quantizer.covering([Quantizer.fit(first), Quantizer.fit(second)])
+    both = Quantizer.covering([fitted(first), fitted(second)])
     assert both is not None
     for sample in (first, second):
         np.testing.assert_allclose(
             both.encode(sample) * both.step_D + both.low_D, sample, atol=0.51 * float(both.step_D.max())
         )
-    same = Quantizer.covering([Quantizer.fit(first)] * 2)
+    same = Quantizer.covering([fitted(first)] * 2)
     assert same is not None
-    np.testing.assert_array_equal(same.encode(first), Quantizer.fit(first).encode(first))
+    np.testing.assert_array_equal(same.encode(first), fitted(first).encode(first))
     assert Quantizer.covering([]) is None
 
 

@@ -7,6 +7,7 @@ import pytest
 from quoth.arrays import save_array
 from quoth.index import vectors as module
 from quoth.index.vectors import BITS, KeyVectors, Quantizer, Spread, bytes_of, save_quantizer, stored
+from token_tables import fitted
 
 # The largest error of one number: fp16 keeps 11 bits, sq8 half a step of a 255th of 1.2 times the range; sq4 cuts off
 # what lies beyond 2.5 standard deviations, of 100 normal numbers never a fifth of the range.
@@ -19,7 +20,7 @@ def unit_vectors(count: int, dimensions: int, seed: int = 0) -> Any:
 
 
 def make(c_ND: Any, precision: str, scale: float) -> KeyVectors:
-    quantizer = Quantizer.fit(c_ND, BITS[precision]) if precision in ("sq8", "sq4") else None
+    quantizer = fitted(c_ND, BITS[precision]) if precision in ("sq8", "sq4") else None
     return KeyVectors(stored(c_ND, precision, quantizer), scale, quantizer)
 
 
@@ -62,20 +63,20 @@ def test_what_is_written_is_read(precision: str, tmp_path: Path) -> None:
 
 def test_quantizer_by_hand() -> None:
     # Range 0 to 10 in the first dimension and a tenth more each side: -1 to 11, in 255 steps. The second is constant.
-    quantizer = Quantizer.fit(np.array([[0, 5], [10, 5]], np.float32))
+    quantizer = fitted(np.array([[0, 5], [10, 5]], np.float32))
     assert quantizer.low_D == pytest.approx([-1, 5], abs=1e-5)
     assert quantizer.step_D[0] == pytest.approx(12 / 255, rel=1e-5)
     codes = quantizer.encode(np.array([[-1, 5], [11, 5], [-50, 5], [50, 5]], np.float32))
     assert codes[:, 0].tolist() == [0, 255, 0, 255]
     assert quantizer.low_D + quantizer.step_D * codes[0] == pytest.approx([-1, 5], abs=1e-5)
-    assert Quantizer.fit(np.zeros((0, 3), np.float32)).step_D.shape == (3,)
+    assert fitted(np.zeros((0, 3), np.float32)).step_D.shape == (3,)
 
 
 def test_four_bits_by_hand() -> None:
     # 15 zeros and a 16 have the mean 1 and the deviation sqrt(15): 2.5 of them end at 10.68, below the 16 that is cut
     # off, but the low end is the range's. The second and third dimension fill their range; the third stands alone.
     sample = np.array([[0, i, -i] for i in range(15)] + [[16, 15, -15]], np.float32)
-    quantizer = Quantizer.fit(sample, 4)
+    quantizer = fitted(sample, 4)
     assert quantizer.low_D == pytest.approx([0, 0, -15], abs=1e-4)
     assert quantizer.step_D == pytest.approx([(1 + 2.5 * 15**0.5) / 15, 1, 1], rel=1e-5)
     packed = stored(sample, "sq4", quantizer)
@@ -112,12 +113,12 @@ def test_four_bits_of_any_dimension_are_what_floats_says(
 
 def test_four_bits_keep_to_one_range() -> None:
     rng = np.random.default_rng(0)
-    first, second = (Quantizer.fit(scale * rng.normal(size=(50, 4)).astype(np.float32), 4) for scale in (1, 3))
+    first, second = (fitted(scale * rng.normal(size=(50, 4)).astype(np.float32), 4) for scale in (1, 3))
     beyond = Spread(4)
     beyond.add(np.full((1, 4), 100, np.float32))
     assert first.widened(beyond) is first
     assert Quantizer.covering([first, second]) is first
-    constant = Quantizer.fit(np.full((9, 1), 5, np.float32), 4)
+    constant = fitted(np.full((9, 1), 5, np.float32), 4)
     assert constant.low_D + constant.step_D * constant.encode(np.array([[5]], np.float32)) == pytest.approx(5)
 
 

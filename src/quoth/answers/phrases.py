@@ -25,12 +25,10 @@ from quoth.answers.equations import (
     softmax_sum_score,
     sum_score,
 )
-from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
 from quoth.answers.ranking import Occurrences, in_boosted, score_sums
 from quoth.arrays import Doubles, Floats, Rows
 from quoth.index.key_table import KeyHits, KeyTable, looked_up
-from quoth.records import Prediction
 from quoth.text.boundaries import MAY_END, MAY_START, spelling
 from quoth.timing import step
 
@@ -47,24 +45,9 @@ class _Part:
     b_E: Doubles
 
 
-def predict_phrases(
-    hits: Sequence[KeyHits],
-    q_start_D: Floats,
-    q_end_D: Floats,
-    options: ResolvedOptions | None = None,
-) -> list[Prediction]:
-    """The phrases that fill the blank, best first, each with its best occurrences among the candidates.
-
-    `hits` are the k nearest tokens to each query over all tables, distributed to their tables. `score` is the
-    log of the equation's score, `probability` its share among all candidate phrases. Without candidates there is no
-    prediction.
-    """
-    options = options or ResolvedOptions()
-    return [each.whole() for each in propose(ScoredPhrases(hits, q_start_D, q_end_D, options), options)]
-
-
 class ScoredPhrases:
-    """The candidate phrases of some tables, with a and b."""
+    """The candidate phrases of some tables, with a and b. `hits` are the k nearest tokens to each query over all
+    tables, distributed to their tables."""
 
     def __init__(
         self,

@@ -72,13 +72,6 @@ class Quantizer:
     bits: int = 8
 
     @classmethod
-    def fit(cls, sample_ND: Floats, bits: int = 8) -> Quantizer:
-        """`fitting` to the range of a sample's numbers."""
-        spread = Spread(sample_ND.shape[1])
-        spread.add(sample_ND)
-        return cls.fitting(spread, bits)
-
-    @classmethod
     def fitting(cls, spread: Spread, bits: int = 8) -> Quantizer:
         """Spread the codes over the range of the numbers; no vector at all counts as zeros.
 
