@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from quoth.answers.candidates import Candidates, find_candidates, live_hits
 from quoth.answers.equations import (
     Sums,
-    interpolated,
     joint_score,
     length_weighted,
     log_sum_exp,
@@ -26,7 +25,7 @@ from quoth.answers.equations import (
     sum_score,
 )
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.ranking import Occurrences, in_boosted, score_sums
+from quoth.answers.ranking import Occurrences, Scored
 from quoth.arrays import Doubles, Floats, Rows
 from quoth.index.key_table import KeyHits, KeyTable, looked_up
 from quoth.text.boundaries import MAY_END, MAY_START, spelling
@@ -45,7 +44,7 @@ class _Part:
     b_E: Doubles
 
 
-class ScoredPhrases:
+class ScoredPhrases(Scored):
     """The candidate phrases of some tables, with a and b. `hits` are the k nearest tokens to each query over all
     tables, distributed to their tables."""
 
@@ -56,7 +55,8 @@ class ScoredPhrases:
         q_end_D: Floats,
         options: ResolvedOptions,
     ) -> None:
-        self._hits, self._options, self._queries = hits, options, (q_start_D, q_end_D)
+        super().__init__(hits, options)
+        self._queries = (q_start_D, q_end_D)
         self._parts: list[_Part] = []
         for each in hits:
             with step("expand"):
@@ -65,6 +65,7 @@ class ScoredPhrases:
                 a_S = scaled_similarities(each.keys, q_start_D, found.start_S, options.temperature)
                 b_E = scaled_similarities(each.keys, q_end_D, found.end_E, options.temperature)
             self._parts.append(_Part(found, a_S, b_E))
+        self._starts = [part.candidates.start_C for part in self._parts]
         self.key_C = np.concatenate([np.zeros(0, np.uint64), *(part.candidates.key_C for part in self._parts)])
 
     def sums(self, known: Sums) -> Sums:
@@ -72,8 +73,7 @@ class ScoredPhrases:
         ends = Sums(*self._searched) if normalised else Sums()
         if not len(self.key_C) or (normalised and known.starts == -np.inf):
             return ends
-        everywhere, boosted = score_sums(self._scored(known).log_score_C, self._boosted_C)
-        return replace(ends, everywhere=everywhere, boosted=boosted)
+        return replace(super().sums(known), starts=ends.starts, ends=ends.ends)
 
     @cached_property
     def _searched(self) -> tuple[float, float]:
@@ -86,19 +86,9 @@ class ScoredPhrases:
             ends.append(scaled_similarities(hits.keys, q_end_D, end_R, temperature))
         return log_sum_exp(np.concatenate(starts)), log_sum_exp(np.concatenate(ends))
 
-    def occurrences(self, sums: Sums) -> Occurrences:
-        found, weight = self._scored(sums), self._options.hybrid
-        if not weight:
-            return found
-        return replace(found, log_score_C=interpolated(found.log_score_C, self._boosted_C, weight, sums))
-
-    @cached_property
-    def _boosted_C(self) -> NDArray[np.bool_]:
-        return in_boosted(self._hits, [part.candidates.start_C for part in self._parts])
-
-    def _scored(self, sums: Sums) -> Occurrences:
+    def _scored(self, known: Sums) -> Occurrences:
         parts = self._parts
-        start_C = np.concatenate([part.candidates.start_C for part in parts])
+        start_C = np.concatenate(self._starts)
         end_C = np.concatenate([part.candidates.end_C for part in parts])
         a_C = np.concatenate([part.a_S[part.candidates.start_index_C] for part in parts])
         b_C = np.concatenate([part.b_E[part.candidates.end_index_C] for part in parts])
@@ -107,7 +97,7 @@ class ScoredPhrases:
         elif self._options.combine == "sum":
             score_C = sum_score(a_C, b_C)
         else:
-            score_C = softmax_sum_score(a_C, b_C, sums.starts, sums.ends)
+            score_C = softmax_sum_score(a_C, b_C, known.starts, known.ends)
         score_C = length_weighted(score_C, end_C - start_C + 1, self._options.length_exponent)
         part_C = np.repeat(np.arange(len(parts)), [len(part.candidates.key_C) for part in parts])
         return Occurrences([each.keys for each in self._hits], part_C, start_C, end_C, score_C)
@@ -132,7 +122,7 @@ def scaled_similarities(keys: KeyTable, q_D: Floats, row_R: Rows, temperature: f
     return sim_R / temperature
 
 
-class ScoredTokens:
+class ScoredTokens(Scored):
     """The candidate tokens of some tables, with their similarity to the query: a token scores Σ exp(sim(q, c)/τ) over
     the tables' `start_rows` (NPM A.3).
 
@@ -140,9 +130,9 @@ class ScoredTokens:
     """
 
     def __init__(self, hits: Sequence[KeyHits], q_D: Floats, options: ResolvedOptions) -> None:
-        self._hits, self._weight = hits, options.hybrid
+        super().__init__(hits, options)
         with step("expand"):
-            rows = self._rows = [_word_rows(part_hits, options) for part_hits in hits]
+            rows = self._starts = [_word_rows(part_hits, options) for part_hits in hits]
         with step("score"):
             scores = [
                 scaled_similarities(part_hits.keys, q_D, part_rows, options.temperature)
@@ -155,19 +145,8 @@ class ScoredTokens:
         tables = [part_hits.keys for part_hits in hits]
         self._found = Occurrences(tables, part_C, row_C, row_C, np.concatenate([np.zeros(0), *scores]))
 
-    def sums(self, known: Sums) -> Sums:
-        everywhere, boosted = score_sums(self._found.log_score_C, self._boosted_C)
-        return Sums(everywhere=everywhere, boosted=boosted)
-
-    def occurrences(self, sums: Sums) -> Occurrences:
-        if not self._weight:
-            return self._found
-        score_C = interpolated(self._found.log_score_C, self._boosted_C, self._weight, sums)
-        return replace(self._found, log_score_C=score_C)
-
-    @cached_property
-    def _boosted_C(self) -> NDArray[np.bool_]:
-        return in_boosted(self._hits, self._rows)
+    def _scored(self, known: Sums) -> Occurrences:
+        return self._found
 
 
 def _word_rows(hits: KeyHits, options: ResolvedOptions) -> Rows:

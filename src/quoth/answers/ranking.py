@@ -9,14 +9,15 @@ Shape suffixes that differ from the project's: M places of a phrase, B buckets o
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.equations import Sums, log_sum_exp
-from quoth.arrays import Doubles
+from quoth.answers.equations import Sums, interpolated, log_sum_exp
+from quoth.arrays import Doubles, Rows
 
 if TYPE_CHECKING:
     from quoth.answers.options import ResolvedOptions
@@ -177,21 +178,38 @@ def best_groups(groups: Groups, log_score_C: Doubles, total: float, top_k: int) 
     ]
 
 
-class Scored(Protocol):
-    """Candidates of some tables, whose scores may need sums over other tables' candidates too."""
+class Scored:
+    """Candidates of some tables, whose scores may need sums over other tables' candidates too.
 
-    @property
-    def key_C(self) -> NDArray[np.uint64]:
-        """Equal for occurrences of one phrase."""
-        ...
+    `key_C` is equal for occurrences of one phrase, `_starts` has the candidates' first rows, table by table.
+    """
+
+    key_C: NDArray[np.uint64]
+    _starts: Sequence[Rows]
+
+    def __init__(self, hits: Sequence[KeyHits], options: ResolvedOptions) -> None:
+        self._hits, self._options = hits, options
+
+    def _scored(self, known: Sums) -> Occurrences:
+        """The candidates with their scores by the equation alone."""
+        raise NotImplementedError
 
     def sums(self, known: Sums) -> Sums:
         """This part's share of the sums that can be computed from those known."""
-        ...
+        log_score_C = self._scored(known).log_score_C
+        return Sums(everywhere=log_sum_exp(log_score_C), boosted=log_sum_exp(log_score_C[self._boosted_C]))
 
     def occurrences(self, sums: Sums) -> Occurrences:
-        """The candidates with their scores."""
-        ...
+        """The candidates with their scores; boosted passages count as `hybrid` says."""
+        found, weight = self._scored(sums), self._options.hybrid
+        if not weight:
+            return found
+        return replace(found, log_score_C=interpolated(found.log_score_C, self._boosted_C, weight, sums))
+
+    @cached_property
+    def _boosted_C(self) -> NDArray[np.bool_]:
+        parts = [each.in_boosted(rows) for each, rows in zip(self._hits, self._starts, strict=True)]
+        return np.concatenate([np.zeros(0, np.bool_), *parts])
 
 
 def sums_over(shares: Callable[[Sums], Sequence[Sums]], options: ResolvedOptions) -> Sums:
@@ -267,14 +285,3 @@ def _tie_leaders(falling_R: Doubles) -> NDArray[np.int64]:
         if not len(too_far):
             return leader_R
         leads_R[too_far[np.unique(leader_R[too_far], return_index=True)[1]]] = True
-
-
-def in_boosted(hits: Sequence[KeyHits], starts: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
-    """Which of the tables' rows, one table after another, are in boosted passages: [C]."""
-    parts = [each.in_boosted(rows) for each, rows in zip(hits, starts, strict=True)]
-    return np.concatenate([np.zeros(0, np.bool_), *parts])
-
-
-def score_sums(log_score_C: Doubles, boosted_C: NDArray[np.bool_]) -> tuple[float, float]:
-    """The logs of the sums of all scores, and of the boosted ones."""
-    return log_sum_exp(log_score_C), log_sum_exp(log_score_C[boosted_C])
