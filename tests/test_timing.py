@@ -15,7 +15,7 @@ from token_tables import predict_phrases, word_table
 
 
 def test_an_inner_step_stops_the_outer_ones_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = iter([0.0, 1.0, 3.0, 7.0, 12.0, 20.0, 30.0])
+    ticks = iter([1.0, 3.0, 7.0, 12.0, 20.0, 30.0])
     monkeypatch.setattr(timing, "perf_counter", lambda: next(ticks))
     with timed() as seconds:
         with step("search"), step("encode"):

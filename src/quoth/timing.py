@@ -11,52 +11,35 @@ from time import perf_counter
 STEPS = ("encode", "search", "expand", "score", "explain")
 
 
-class Clock:
-    """Seconds spent in each step. A nested step pauses the clock of the outer one."""
-
-    def __init__(self) -> None:
-        self.seconds = dict.fromkeys(STEPS, 0.0)
-        self._running: list[str] = []
-        self._since = perf_counter()
-
-    def enter(self, name: str) -> None:
-        self._charge()
-        self._running.append(name)
-
-    def leave(self) -> None:
-        self._charge()
-        self._running.pop()
-
-    def _charge(self) -> None:
-        now = perf_counter()
-        if self._running:
-            self.seconds[self._running[-1]] += now - self._since
-        self._since = now
-
-
-_LISTENER: ContextVar[Clock | None] = ContextVar("listener", default=None)
+_LISTENER: ContextVar[tuple[dict[str, float], list[float]] | None] = ContextVar("listener", default=None)
+"""The seconds of each step and, of the steps that are running, outermost first, those spent in steps inside them."""
 
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """Charge the time spent inside the `with` block to this step."""
-    clock = _LISTENER.get()
-    if clock is None:
+    """Charge the time spent inside the `with` block to this step, except for that of the steps inside it."""
+    listener = _LISTENER.get()
+    if listener is None:
         yield
         return
-    clock.enter(name)
+    seconds, inside = listener
+    inside.append(0.0)
+    began = perf_counter()
     try:
         yield
     finally:
-        clock.leave()
+        spent = perf_counter() - began
+        seconds[name] += spent - inside.pop()
+        if inside:
+            inside[-1] += spent
 
 
 @contextmanager
 def timed() -> Iterator[dict[str, float]]:
     """Measure this thread's queries: seconds per step, complete when the `with` block ends."""
-    clock = Clock()
-    token = _LISTENER.set(clock)
+    seconds = dict.fromkeys(STEPS, 0.0)
+    token = _LISTENER.set((seconds, []))
     try:
-        yield clock.seconds
+        yield seconds
     finally:
         _LISTENER.reset(token)
