@@ -81,7 +81,7 @@ def test_mistakes_name_the_line(tmp_path: Path, content: bytes, message: str) ->
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nowhere: cannot be read .* name a CoNLL file"):
+    with pytest.raises(InputError, match=r"nowhere: cannot be read .* give a file that exists"):
         read_conll(str(tmp_path / "nowhere"))
     (tmp_path / "bad.xz").write_bytes(b"nonsense")
     with pytest.raises(InputError, match=r"bad\.xz: cannot be read"):

@@ -5,14 +5,12 @@ not know: what the texts are used for.
 """
 
 import hashlib
-import lzma
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from pathlib import Path
 
-from quoth.corpus.documents import open_file
+from quoth.corpus.documents import read_text
 from quoth.errors import InputError
 from quoth.ner.tags import spans_of_labels
 from quoth.records import TaggedSpan, TaggedText
@@ -58,7 +56,7 @@ def _documents(path: str) -> list[list[list[Line]]]:
     documents: list[list[list[Line]]] = [[]]
     sentence: list[Line] = []
     divided = False
-    for number, text in _lines(path):
+    for number, text in enumerate(read_text(path).split("\n"), start=1):
         columns = text.split()
         if columns and columns[0] != _BREAK:
             sentence.append(_word(path, number, columns))
@@ -74,18 +72,6 @@ def _documents(path: str) -> list[list[list[Line]]]:
     if not divided:
         return [[lines] for lines in documents[0]]
     return [document for document in documents if document]
-
-
-def _lines(path: str) -> Iterator[tuple[int, str]]:
-    try:
-        with open_file(Path(path)) as stream:
-            for number, line in enumerate(stream, start=1):
-                try:
-                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError:
-                    raise InputError(f"{path}:{number}: not UTF-8 text; convert it with iconv") from None
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); name a CoNLL file") from None
 
 
 def _word(path: str, number: int, columns: Sequence[str]) -> Line:
