@@ -6,11 +6,11 @@ Knows which fields and values a condition can go by. Does not know corpora: it i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from quoth.corpus.where import Record, Value, date_of, number_of
+from quoth.corpus.where import Record, Value, date_of, fields_in, number_of
 
 DISTINCT, FIELDS, LONGEST = 1000, 1000, 200
 """Of a field with more values, and of longer values, none is counted; fields beyond this number are left out."""
@@ -88,7 +88,7 @@ def tally(records: Iterable[Record]) -> dict[str, Facet]:
     """What these records have, by field."""
     facets = dict[str, Facet]()
     for record in records:
-        for name, value in _fields(record):
+        for name, value in fields_in(record):
             facet = facets.get(name)
             if facet is None:
                 if len(facets) >= FIELDS:
@@ -105,25 +105,3 @@ def joined(several: Iterable[Facets]) -> dict[str, Facet]:
         for name, facet in each.items():
             facets.setdefault(name, Facet()).join(facet)
     return facets
-
-
-def _fields(record: Record) -> Iterator[tuple[str, Any]]:
-    """The fields of a record as a condition finds them (`values_of`), each once."""
-    for name, value in record.items():
-        if not isinstance(value, dict):
-            if value is not None:
-                yield name, value
-        elif "." not in name:
-            for inner, one in _within(value, f"{name}."):
-                if record.get(inner) is None:
-                    yield inner, one
-
-
-def _within(record: Record, prefix: str) -> Iterator[tuple[str, Any]]:
-    for name, value in record.items():
-        if "." in name or value is None:
-            continue
-        if isinstance(value, dict):
-            yield from _within(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value

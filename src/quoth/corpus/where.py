@@ -86,7 +86,7 @@ class Condition:
     known: set[str] = field(default_factory=set)
 
     def __call__(self, record: Record) -> bool:
-        self.known.update(names_in(record))
+        self.known.update(name for name, _ in fields_in(record))
         return self.holds(record)
 
     def check(self) -> None:
@@ -131,13 +131,26 @@ def values_of(record: Record, name: str) -> list[Any]:
     return [each for each in found if each is not None] if isinstance(found, list) else [] if found is None else [found]
 
 
-def names_in(record: Record, within: str = "") -> Iterator[str]:
-    """The fields of a record, those of records inside by `a.b`."""
+def fields_in(record: Record) -> Iterator[tuple[str, Any]]:
+    """The fields of a record as a condition finds them (`values_of`), each once; those of records inside by `a.b`."""
     for name, value in record.items():
-        if isinstance(value, Mapping):
-            yield from names_in(value, f"{within}{name}.")
-        elif value is not None:
-            yield within + name
+        if not isinstance(value, dict):
+            if value is not None:
+                yield name, value
+        elif "." not in name:
+            for inner, one in _inside(value, f"{name}."):
+                if record.get(inner) is None:
+                    yield inner, one
+
+
+def _inside(record: Record, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in record.items():
+        if "." in name or value is None:
+            continue
+        if isinstance(value, dict):
+            yield from _inside(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
 
 
 class _Parser:
