@@ -33,7 +33,7 @@ from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.text.boundaries import BOUNDARIES_VERSION, trim
 from quoth.text.tokenizer import pieces_of
-from quoth.text.words import TextWords, WordTokenizer
+from quoth.text.words import TextWords, WordTokenizer, touching
 
 MAX_ENTITIES = 32
 """How many entities may share a forward pass: as many as LukeTokenizer allows."""
@@ -57,18 +57,6 @@ class TextTokens:
 
     ids_T: Ints
     places_T2: Ints
-
-    def touching(self, spans: Sequence[Span]) -> Ints:
-        """The first and the past-the-last token that overlap each character range: [S, 2], equal if none does."""
-        spans_S2 = np.array(spans, np.int64).reshape(-1, 2)
-        filled = np.flatnonzero(self.places_T2[:, 0] < self.places_T2[:, 1])
-        first_S = np.searchsorted(self.places_T2[filled, 1], spans_S2[:, 0], side="right")
-        after_S = np.searchsorted(self.places_T2[filled, 0], spans_S2[:, 1], side="left")
-        touched = (first_S < after_S) & (spans_S2[:, 0] < spans_S2[:, 1])
-        tokens_S2 = np.zeros_like(spans_S2)
-        tokens_S2[touched, 0] = filled[first_S[touched]]
-        tokens_S2[touched, 1] = filled[after_S[touched] - 1] + 1
-        return tokens_S2
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +223,7 @@ class LukeSpans:
             for start, end in ranges:
                 if not 0 <= start <= end <= len(text):
                     raise InputError(f"span ({start}, {end}) must lie within the text, 0 to {len(text)}")
-        tokens = [tokens.touching(ranges) for tokens, ranges in zip(tokenized, spans, strict=True)]
+        tokens = [touching(tokens.places_T2, ranges) for tokens, ranges in zip(tokenized, spans, strict=True)]
         return self._network.rows(tokenized, tokens)
 
 

@@ -22,6 +22,7 @@ from quoth.errors import InputError
 from quoth.hub import EncoderSource
 from quoth.records import TaggedSpan
 from quoth.text.boundaries import words
+from quoth.text.words import touching
 
 MAX_WORDS = 16
 """The longest name considered. (The published training used spans of up to 16 word pieces.)"""
@@ -79,7 +80,7 @@ class LukeTagger:
 def _word_spans(text: str, tokens: TextTokens) -> tuple[Ints, Ints]:
     """Every span of up to `MAX_WORDS` words that have tokens, ordered by start: characters and tokens, each [S, 2]."""
     ranges = words(text)
-    tokens_W2 = tokens.touching(ranges)
+    tokens_W2 = touching(tokens.places_T2, ranges)
     filled = tokens_W2[:, 0] < tokens_W2[:, 1]
     words_W2, tokens_W2 = np.array(ranges, np.int64).reshape(-1, 2)[filled], tokens_W2[filled]
     first_S = np.arange(len(words_W2)).repeat(MAX_WORDS)

@@ -23,6 +23,8 @@ SHAPES = ("special", "lower", "capitalised", "capitals", "capital", "mixed", "di
 NUM_SHAPES = 2 * len(SHAPES)
 """Every shape occurs twice: inside a sentence and at its beginning."""
 
+Spans = Sequence[tuple[int, int]] | Ints
+
 _STOPS = re.compile(r"[.!?…。]")
 
 
@@ -93,23 +95,26 @@ class WordTokenizer:
 
 def _text_words(text: str, pieces: Pieces) -> TextWords:
     ids, offsets = pieces
-    ranges = words(text)
-    shape_W = word_shapes(text, ranges)
-    first_W = np.full(len(ranges), -1, np.int64)
-    shapes_T = np.zeros(len(ids), np.int64)
-    word = 0
-    for token, place in enumerate(offsets):
-        start, end = trim(text, *place)
-        while word < len(ranges) and ranges[word][1] <= start:
-            word += 1
-        touched = word
-        while touched < len(ranges) and ranges[touched][0] < end:
-            if first_W[touched] < 0:
-                first_W[touched] = token
-            touched += 1
-        if touched > word:
-            shapes_T[token] = shape_W[word]
-    return TextWords(ranges, first_W, np.array(ids, np.int64), shapes_T)
+    ranges, places = words(text), [trim(text, *place) for place in offsets]
+    first_W, after_W = touching(places, ranges).T
+    word_T, beyond_T = touching(ranges, places).T
+    shape_W1 = np.append(word_shapes(text, ranges), 0)
+    shapes_T = shape_W1[np.where(word_T < beyond_T, word_T, -1)]
+    return TextWords(ranges, np.where(first_W < after_W, first_W, -1), np.array(ids, np.int64), shapes_T)
+
+
+def touching(places: Spans, spans: Spans) -> Ints:
+    """The first and the past-the-last of the ascending `places` that overlap each character range: [S, 2], equal if
+    none does. An empty place overlaps nothing."""
+    places_N2, spans_S2 = (np.array(ranges, np.int64).reshape(-1, 2) for ranges in (places, spans))
+    filled = np.flatnonzero(places_N2[:, 0] < places_N2[:, 1])
+    first_S = np.searchsorted(places_N2[filled, 1], spans_S2[:, 0], side="right")
+    after_S = np.searchsorted(places_N2[filled, 0], spans_S2[:, 1], side="left")
+    touched = (first_S < after_S) & (spans_S2[:, 0] < spans_S2[:, 1])
+    found_S2 = np.zeros_like(spans_S2)
+    found_S2[touched, 0] = filled[first_S[touched]]
+    found_S2[touched, 1] = filled[after_S[touched] - 1] + 1
+    return found_S2
 
 
 def word_shapes(text: str, ranges: Sequence[tuple[int, int]]) -> Ints:
