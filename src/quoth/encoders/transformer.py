@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import perf_counter
+from timeit import repeat
 from typing import Any, TypeVar
 
 import torch
@@ -305,12 +306,7 @@ def fastest_dtype() -> str:
 
 def _seconds(run: Callable[[], object]) -> float:
     """The shortest of ten runs."""
-    taken = []
-    for _ in range(10):
-        start = perf_counter()
-        run()
-        taken.append(perf_counter() - start)
-    return min(taken)
+    return min(repeat(run, timer=perf_counter, number=1, repeat=10))
 
 
 def parameters(model: nn.Module) -> Iterator[tuple[str, Floats]]:
