@@ -53,7 +53,9 @@ def test_what_was_written_is_read(tmp_path: Path, with_checks: bool) -> None:
 
 @pytest.mark.parametrize("distinct", [1, 2])
 def test_ids_of_equal_hashes_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distinct: int) -> None:
-    monkeypatch.setattr(segment_module, "hash_id", lambda name: 7 + len(name) % distinct)
+    monkeypatch.setattr(
+        segment_module, "hashes", lambda ids: np.array([7 + len(each) % distinct for each in ids], np.uint64)
+    )
     segment = written(tmp_path / "s")
     others = [Document(name, "", text, {}) for name, text in (("c", "Paris ça lies"), ("x", ""), ("a", "no, no Spree"))]
     other = written(tmp_path / "t", documents=others)

@@ -137,7 +137,7 @@ class WordGatherer:
 
 
 def hashes(words: Iterable[str]) -> NDArray[np.uint64]:
-    """The 64 bits by which a word is looked up."""
+    """The 64 bits by which a word, or a document's id, is looked up."""
     digests = (blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest() for word in words)
     return np.array([int.from_bytes(digest) for digest in digests], np.uint64)
 

@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -34,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob, save_array
-from quoth.corpus.bm25 import WordGatherer, Words, indexed_text
+from quoth.corpus.bm25 import WordGatherer, Words, hashes, indexed_text
 from quoth.corpus.manifest import SegmentEntry, segment_path
 from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
 from quoth.records import Document, Passage
@@ -45,11 +44,6 @@ from quoth.text.passages import Ranges
 WORDS, PLACES, PLACE_PARTS = "words.bin", "places.bin", "places.npy"
 Split = tuple[Document, Ranges]
 """A document, and the character ranges of its passages."""
-
-
-def hash_id(document_id: str) -> int:
-    """The 64 bits by which an id is looked up; ids with equal hashes are then compared themselves."""
-    return int.from_bytes(blake2b(document_id.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 class Segment:
@@ -182,7 +176,7 @@ class Segment:
     def find(self, document_id: str) -> int | None:
         """The document with that id, or None."""
         # Ids with equal hashes are compared themselves: a collision costs one more read, never a wrong document.
-        hashed = np.uint64(hash_id(document_id))
+        [hashed] = hashes([document_id])
         first = int(np.searchsorted(self._hashes_D, hashed, "left"))
         last = int(np.searchsorted(self._hashes_D, hashed, "right"))
         found = self._hashed_D[first:last].tolist()
@@ -350,7 +344,7 @@ class SegmentWriter:
         save_array(self.path / "passages.npy", np.array(self._passages, np.int64).reshape(-1, 5))
         if with_checks:
             save_array(self.path / "checks.npy", np.array(self._document_checks + self._passage_checks, np.uint32))
-        hashes_D = np.array([hash_id(document_id) for document_id in self._ids], np.uint64)
+        hashes_D = hashes(self._ids)
         order_D = np.argsort(hashes_D, kind="stable")
         save_array(self.path / "ids.npy", np.stack([hashes_D[order_D], order_D.astype(np.uint64)]))
         with naming(self.path / PLACES):
