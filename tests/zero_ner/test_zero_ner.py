@@ -14,6 +14,7 @@ from test_luke import tiny_luke
 
 from quoth import NPM, Corpus, Document, FusedSearch, Hit, ZeroNER
 from quoth.cli.main import main
+from quoth.corpus.bm25 import best_places
 from quoth.errors import EmptyCorpusError, InputError, ModelNotFoundError
 from quoth.index import codes
 from quoth.zero_ner.keys import EntityEncoder
@@ -222,7 +223,7 @@ def test_words_tokens_passages_and_entities_are_one_search(folder: Path, corpora
     realm = _realm(tmp_path, corpora)
     question, depth, weights = "Where is Paris?", 100, {"entities": 3.0, "bm25": 0.5}
     rankings = {
-        0.5: npm.ranked_by_words(question, depth),
+        0.5: best_places(npm.corpora, question, depth),
         1.0: npm.ranked_by_keys(question, depth).ranking,
         1.0001: realm.ranked_by_keys(question, depth).ranking,
         3.0: zero_ner.ranked_by_keys(question, depth).ranking,

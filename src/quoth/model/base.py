@@ -227,7 +227,8 @@ class CorpusModel(Model):
             return self.finder.search(query, k)
         if mode == "hybrid":
             return FusedSearch([self]).search(query, k)
-        return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranked_by_keys(query, k).ranking)
+        ranking = best_places(self.corpora, query, k) if mode == "bm25" else self.ranked_by_keys(query, k).ranking
+        return self.hits(ranking)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, keys={self.keys!r}, corpora={self.corpora!r})"
@@ -240,10 +241,6 @@ class CorpusModel(Model):
     def tables(self) -> list[KeyTable]:
         """The keys of every passage. Raises InputError if vectors are missing."""
         return self._retriever.key_tables()
-
-    def ranked_by_words(self, query: str, k: int) -> Ranking:
-        """The k best passages by BM25, with their scores."""
-        return best_places(self.corpora, query, k)
 
     def ranked_by_keys(self, query: str, k: int) -> KeyRanking:
         """The k best passages by vectors, with their scores."""
@@ -368,7 +365,7 @@ class FusedSearch:
         SearchOptions(k=k)
         first, depth = self._models[0], max(k, FUSION_DEPTH)
         of_words, *of_models = self._weights
-        words = [first.ranked_by_words(query, depth)] if of_words else []
+        words = [best_places(first.corpora, query, depth)] if of_words else []
         weighted = zip(self._models, of_models, strict=True)
         found = [model.ranked_by_keys(query, depth) for model, weight in weighted if weight]
         rankings = [*words, *(each.ranking for each in found)]
