@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth.arrays import Floats
 from quoth.encoders.bert import dense
+from quoth.encoders.encoder import loaded
 from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, PairBatch, Transformer, computed
 from quoth.errors import ModelNotFoundError
 from quoth.hub import ModelSource
@@ -82,10 +82,8 @@ def opened(
     expected = head_state(part)
     if file is None or not expected:
         return part
-    try:
-        saved = {name.removeprefix(f"{prefix}."): weight for name, weight in load_file(file).items()}
-    except (SafetensorError, OSError) as error:
-        raise ModelNotFoundError(f"{file} cannot be read ({error}); fetch or train the model again") from error
+    stored = loaded(file, load_file, "cannot be read", "fetch or train the model again")
+    saved = {name.removeprefix(f"{prefix}."): weight for name, weight in stored.items()}
     for name, weight in expected.items():
         if name not in saved or saved[name].shape != weight.shape:
             state = f"of shape {list(saved[name].shape)}" if name in saved else "missing"
