@@ -10,7 +10,6 @@ Shape suffixes that differ from the project's: K keys.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
@@ -120,8 +119,8 @@ class Contrast:
         states_BTD: Tensor = output.last_hidden_state.float()
         return states_BTD
 
-    def _precision(self) -> contextlib.AbstractContextManager[Any]:
-        return torch.autocast(self._device.type, torch.bfloat16) if self._config.bf16 else contextlib.nullcontext()
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self._device.type, torch.bfloat16, enabled=self._config.bf16)
 
     def _words(self, batch: Batch, part: slice, states_BTD: Tensor) -> Tensor:
         """`mlm_weight` times these inputs' share of the masked LM's loss, a mean over the batch; 0 without a head."""

@@ -5,7 +5,6 @@ Knows: which parts a model has, what is shared, files. Does not know: losses, da
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -134,9 +133,9 @@ class TrainedREALM:
         torch.manual_seed(self._seed)
         return opened(Tower, encoder, self.config, self._source.heads, self._origins[name]).to(self.device)
 
-    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+    def autocast(self) -> torch.autocast:
         """bf16 if the settings say so."""
-        return torch.autocast(self.device.type, torch.bfloat16) if self.bf16 else contextlib.nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
 
     def save(self, folder: Path) -> None:
         """Write what `REALM.from_pretrained` reads: adapters in fp16 or whole encoders, heads in fp32; last
