@@ -61,23 +61,8 @@ class QuothRetriever(BaseRetriever):
 def ask_tool(
     corpus: str | Path, model: str = "quoth-reader", top_k: int = 3, where: str | None = None
 ) -> StructuredTool:
-    """A tool, `ask_corpus`, that answers a question with phrases of a corpus.
-
-    Args:
-        corpus (str | Path): The folder of a corpus.
-        model (str): A reader, by name or folder. It is loaded with the first question. Default: "quoth-reader".
-        top_k (int): Number of answers. Default: 3.
-        where (str | None): A condition on the documents' metadata, as in `Corpus.where`. Default: None (all of them).
-
-    Returns:
-        The tool. It returns `status`, a `note` that says what it means, and `answers`, a list of answer, probability,
-        status, num_places, and as `places` the best place: quotation, document_id, title, start, end and context; and
-        `sentences` that may answer, a list of sentence, probability and `places`. A mistake in the question is told to
-        the assistant.
-
-    Raises:
-        CorpusNotFoundError: No corpus in that folder.
-        InputError: The condition cannot be read.
+    """A tool, `ask_corpus`, that answers a question with phrases of a corpus; a mistake in the question is told to
+    the assistant. `shared.Asking` says what the tool takes and returns.
 
     Example:
         >>> ask_tool("wiki.quoth").invoke({"question": "Who composed Carmen?"})  # doctest: +SKIP
@@ -87,16 +72,8 @@ def ask_tool(
 
 
 def verify_tool(corpus: str | Path) -> StructuredTool:
-    """A tool, `verify_quote`, that checks whether words occur in a corpus. It needs no model.
-
-    Args:
-        corpus (str | Path): The folder of a corpus.
-
-    Returns:
-        The tool. It returns occurs, num_places, the first `places`, and `nearest` if the words do not occur.
-
-    Raises:
-        CorpusNotFoundError: No corpus in that folder.
+    """A tool, `verify_quote`, that checks whether words occur in a corpus. It needs no model. `shared.Asking` says
+    what it returns.
 
     Example:
         >>> verify_tool("wiki.quoth").invoke({"text": "an opera in four acts"})["occurs"]  # doctest: +SKIP

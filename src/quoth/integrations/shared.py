@@ -43,8 +43,23 @@ def opened(corpus: str | Path, where: str | None) -> Corpus:
 
 
 class Asking:
-    """Questions to one corpus, one at a time. The model is loaded with the first. Raises CorpusNotFoundError, and
-    InputError on a condition that cannot be read."""
+    """Questions to one corpus, one at a time, and quotations to check in it.
+
+    `ask_corpus` returns `status`, a `note` that says what it means, and `answers`, a list of answer, probability,
+    status, num_places, and as `places` the best place: quotation, document_id, title, start, end and context; and
+    `sentences` that may answer, a list of sentence, probability and `places`. `verify_quote` needs no model; it returns
+    occurs, num_places, the first `places`, and `nearest` if the words do not occur.
+
+    Args:
+        corpus (str | Path): The folder of a corpus.
+        model (str): A reader, by name or folder. It is loaded with the first question. Default: "quoth-reader".
+        top_k (int): Number of answers. Default: 3.
+        where (str | None): A condition on the documents' metadata, as in `Corpus.where`. Default: None (all of them).
+
+    Raises:
+        CorpusNotFoundError: No corpus in that folder.
+        InputError: The condition cannot be read.
+    """
 
     def __init__(
         self, corpus: str | Path, model: str = "quoth-reader", top_k: int = 3, where: str | None = None
