@@ -1,14 +1,14 @@
-"""Haystack: passages of a corpus, and answers quoted from it, as components of a pipeline.
+"""Haystack: passages of a corpus, and answers quoted from it, as components of a pipeline. It stores them by the
+arguments of their constructors, which they keep under their names.
 
 Knows: Haystack's documents and answers. Does not know: how passages are ranked or questions answered.
 """
 
 from __future__ import annotations
 
-from inspect import signature
-from typing import Any, Self
+from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
+from haystack import Document, component
 from haystack.dataclasses import ExtractedAnswer
 
 from quoth.corpus.corpus import Corpus
@@ -17,24 +17,8 @@ from quoth.reader.model import Reader
 from quoth.records import Evidence, Prediction, Sentence
 
 
-class _Stored:
-    """A component that keeps the arguments of its constructor under their names, and is stored by them."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The component as a pipeline is stored."""
-        _, *names = signature(type(self).__init__).parameters
-        stored: dict[str, Any] = default_to_dict(self, **{name: getattr(self, name) for name in names})
-        return stored
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The component that was stored."""
-        made: Self = default_from_dict(cls, data)
-        return made
-
-
 @component
-class QuothRetriever(_Stored):
+class QuothRetriever:
     """The passages of a corpus that match a query best, as `Document`s.
 
     A document's `content` is the passage; its metadata are those of the corpus's document, with document_id, title,
@@ -88,7 +72,7 @@ class QuothRetriever(_Stored):
 
 
 @component
-class QuothReader(_Stored):
+class QuothReader:
     """Answers a question with phrases of a corpus, as `ExtractedAnswer`s, and with sentences, as `Document`s.
 
     An answer's `document` is a document of the corpus, and `document_offset` counts the code points of its content;
