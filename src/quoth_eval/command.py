@@ -35,28 +35,6 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 FEW = 30
 """The number of examples per task of `quick`; of each relation, language or kind, a tenth of it."""
-RENAMED = {
-    "--model": "--system MODEL",
-    "--beside": "--system MODEL",
-    "--dense": "--set passages=null, or --system dense:NAME",
-    "--anserini": "--system bm25,k1=0.9,b=0.4",
-    "--hybrid": "--set hybrid=SHARE, or --system NAME,mode=hybrid",
-    "--single-key": "--system NAME,keys=idf",
-    "--no-coverage": "--set coverage=false",
-    "--k": "--set k=N (neighbours), --set ks=N,N (depths of recall)",
-    "-k": "--set k=N (neighbours), --set ks=N,N (depths of recall)",
-    "-n": "--limit N",
-    "--neighbours": "--set k=N",
-    "--count": "--limit N",
-    "--ban": "--set banned_tokens='[\"TOKEN\"]'",
-    "--any-token": "--set whole_words=false",
-    "--pages": "FILES of the task cloze",
-    "--reader": "--system MODEL",
-    "--embed": "nothing: what a system compares by vectors is embedded",
-    "--output": "--set keep=DIR",
-    "-o": "--set keep=DIR",
-}
-"""What replaces options that the tasks had as commands of their own, if it is not --set with the same name."""
 
 
 class Tasks(TyperGroup):
@@ -125,7 +103,7 @@ Keep = Annotated[
 ]
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
+@app.command()
 @takes_setup
 def run(
     tasks: TaskWords,
@@ -279,12 +257,7 @@ def _measured(spec: "TaskSpec", prepared: "Prepared", asked: "list[Asked]", fold
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The names of tasks, and the files after them. Raises InputError, also for an option that is now a --set."""
-    for word in words:
-        if word.startswith("-") and word != "-":
-            name = word.partition("=")[0]
-            as_set = f"--set {name.lstrip('-').replace('-', '_')}=VALUE"
-            raise InputError(f"no option {name}; it is now {RENAMED.get(name, as_set)}")
+    """The names of tasks, and the files after them. Raises InputError."""
     names = list(takewhile(lambda word: word in NAMES or word in GROUPS, words))
     if not names:
         known = f"{', '.join(NAMES)}; groups: {', '.join(GROUPS)}"
