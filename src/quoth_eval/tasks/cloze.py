@@ -9,7 +9,7 @@ Both baselines know the kind of the blank, which models do not, and propose only
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from math import ceil
 from pathlib import Path
 from sys import maxsize
@@ -23,7 +23,6 @@ from quoth.errors import InputError
 from quoth.records import Document, Prediction
 from quoth.text.passages import MEASURED
 from quoth.text.tokenizer import MASK
-from quoth_eval.harness import Lazy
 from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.systems import filling
 from quoth_eval.task import HITS, Answer, Example, System, Task, first_right, length_groups, said
@@ -110,7 +109,7 @@ def most_frequent(texts: Sequence[str], kind: str, top_k: int = HITS) -> tuple[s
 
 def frequent_phrases(corpus: Corpus) -> Phrases:
     """Gives every blank of a kind the same answers: the most frequent phrases of the corpus."""
-    best = cache(partial(most_frequent, [passage.text for passage in corpus.passages()]))
+    best = cache(lambda kind: most_frequent([passage.text for passage in corpus.passages()], kind))
     return lambda blank: best(blank.kind)
 
 
@@ -125,16 +124,11 @@ def bm25_phrases(corpus: Corpus) -> Phrases:
     return answer
 
 
-def phrases(propose: Callable[[], Phrases]) -> System[Blank]:
+def phrases(of: Phrases) -> System[Blank]:
     """A baseline's phrases, which have no place and no probability."""
-
-    def answering() -> System[Blank]:
-        of = propose()
-        return lambda examples: [
-            Answer([Prediction(text, 0.0, 0.0, ()) for text in of(example.source)]) for example in examples
-        ]
-
-    return Lazy(answering)
+    return lambda examples: [
+        Answer([Prediction(text, 0.0, 0.0, ()) for text in of(example.source)]) for example in examples
+    ]
 
 
 def _make(given: Given, settings: ClozeSettings) -> Prepared:
@@ -148,8 +142,8 @@ def _make(given: Given, settings: ClozeSettings) -> Prepared:
         task=cloze_task(blanks, given.settings(**counted)),
         asks=filling(given),
         baselines={
-            "frequent": lambda _: phrases(lambda: frequent_phrases(corpus)),
-            "bm25": lambda _: phrases(lambda: bm25_phrases(corpus)),
+            "frequent": lambda _: phrases(frequent_phrases(corpus)),
+            "bm25": lambda _: phrases(bm25_phrases(corpus)),
         },
     )
 
