@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from quoth.errors import InputError, nearest
-from quoth.fields import check_fields, described
+from quoth.fields import Checked, described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Checked):
     """Base of all settings records."""
 
     @classmethod
@@ -31,13 +31,6 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        self.check()
-
-    def check(self) -> None:
-        """Raises InputError if values that are allowed one by one do not go together."""
 
 
 @described

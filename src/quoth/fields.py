@@ -85,6 +85,18 @@ def fields_of(record: Any) -> dict[str, Field]:
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """Base of records whose fields are checked when they are made. Raises InputError."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        self.check()
+
+    def check(self) -> None:
+        """Raises InputError if values that are allowed one by one do not go together."""
+
+
 def check_fields(record: Any, prefix: str = "") -> None:
     """Raises InputError if a field's value is not allowed. What JSON has as a list or an object becomes a tuple or a
     record."""

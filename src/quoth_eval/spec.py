@@ -13,7 +13,7 @@ from typing import Any, get_origin, get_type_hints
 from quoth.cli.options import Setup
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError, nearest
-from quoth.fields import check_fields
+from quoth.fields import Checked
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report, Table
 from quoth_eval.task import System, Task
@@ -21,14 +21,6 @@ from quoth_eval.task import System, Task
 CLOSED, OPEN, BLANKS, ENTITIES = "closed sets", "questions", "blanks", "entities"
 """The forms of tasks, which say what a system must be able to do; a form of its own takes only its kind of model."""
 Options = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The options of a task: fields with their type, bounds, meaning and default. Raises InputError."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +94,7 @@ class TaskSpec:
     name: str
     make: Callable[[Given, Any], Prepared]
     form: str = BLANKS
-    settings: type[Any] = Settings
+    settings: type[Any] = Checked
     systems: tuple[str, ...] = ("quoth-mini",)
     baselines: tuple[str, ...] = ()
     options: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from quoth.fields import MOST, Count, Such, check_fields, described
+from quoth.fields import MOST, Checked, Count, Such, described
 
 Mode = Literal["auto", "bm25", "dense", "hybrid"]
 AnyMode = Literal["auto", "bm25", "dense", "entity", "hybrid"]
@@ -23,11 +23,8 @@ Precision = Literal["sq8", "sq4", "fp16", "fp32"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Found(Checked):
     k: Annotated[Annotated[Count, Le(MOST)], "Number of passages."] = 10
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @described
@@ -58,7 +55,7 @@ class AnySearchOptions(_Found):
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmbedOptions:
+class EmbedOptions(Checked):
     """The options of `embed` of a model. Raises InputError."""
 
     precision: Annotated[
@@ -70,6 +67,3 @@ class EmbedOptions:
         "Large segments are searched by compressed codes, which find this share of a query's nearest keys; 1 compares "
         "every vector.",
     ] = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)

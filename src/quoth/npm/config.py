@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Le
 from quoth.answers.options import FillOptions, NPMDefaults, Temperature
 from quoth.encoders.config import TokenConfig
 from quoth.errors import InputError
-from quoth.fields import Count, Has, NotNegative, Number, Such, check_fields, described
+from quoth.fields import Checked, Count, Has, NotNegative, Number, Such, described
 from quoth.training.settings import LoopConfig, MeasuredConfig, Recipe
 
 
@@ -31,7 +31,7 @@ class AskOptions(FillOptions):
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassifyOptions:
+class ClassifyOptions(Checked):
     """The options of `NPM.classify`. Raises InputError."""
 
     template: Annotated[
@@ -46,9 +46,6 @@ class ClassifyOptions:
         "Number of BM25's best passages for the text with a label's words, of each label; None: every token, which "
         "requires `embed`.",
     ] = "default"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @described

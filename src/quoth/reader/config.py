@@ -11,7 +11,7 @@ from annotated_types import Ge
 from quoth.answers.options import Thresholds, TopK
 from quoth.config import Config, ModelConfig
 from quoth.errors import InputError
-from quoth.fields import Count, NotNegative, Number, Positive, Share, ShareBelow1, Such, check_fields, described
+from quoth.fields import Checked, Count, NotNegative, Number, Positive, Share, ShareBelow1, Such, described
 from quoth.index.options import FOUND_BY, Mode
 from quoth.training.settings import LoopConfig, Recipe
 
@@ -39,14 +39,11 @@ class ReaderDefaults(Config):
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
+class ReadOptions(Checked):
     """How many answers, and of how many passages. Raises InputError."""
 
     top_k: Annotated[TopK, "Number of answers."] = 5
     passages: Annotated[Count | None, Such(20), "Number of passages to read."] = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @described

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.errors import InputError, nearest
-from quoth_eval.spec import Settings
+from quoth.fields import Checked
 from quoth_eval.tasks.closed_files import FORMATS, VERBALIZERS, present
 from quoth_eval.tasks.openqa import KAMEL, QUESTIONS, source_of
 
@@ -28,7 +28,7 @@ MODELS = "{models}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part(Settings):
+class Part(Checked):
     """Tasks that are asked together, in the words of `quoth eval`.
 
     `set` and `more` are its --set, `limit` is --limit if none is given; in them and in `systems`, {data}, {out},
@@ -80,7 +80,7 @@ class Part(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training(Settings):
+class Training(Checked):
     """A model that `quoth train` makes for tables, {models}/NAME: its recipe, number of steps and settings, and the
     trained model that it starts from ("": the recipe's)."""
 

@@ -28,12 +28,12 @@ from quoth.answers.phrases import scaled_similarities
 from quoth.answers.ranking import Occurrences
 from quoth.arrays import Doubles, Floats
 from quoth.errors import InputError, TextCutWarning
-from quoth.fields import Count
+from quoth.fields import Checked, Count
 from quoth.index.search import search_together
 from quoth.index.vectors import KeyVectors
 from quoth.records import Prediction
 from quoth_eval.harness import EVIDENCE
-from quoth_eval.spec import CLOSED, Given, Options, Prepared, Settings, TaskSpec
+from quoth_eval.spec import CLOSED, Given, Options, Prepared, TaskSpec
 from quoth_eval.task import Answer, Example, Scores, Source, System, Task, draw_as_released
 from quoth_eval.tasks.closed_files import FORMATS, ClosedSet, LabelledText, read_closed_set, read_labelled
 
@@ -49,7 +49,7 @@ PRIOR_TEXTS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedOptions(Settings):
+class ClosedOptions(Checked):
     """How labels are scored. Raises InputError."""
 
     scoring: Annotated[

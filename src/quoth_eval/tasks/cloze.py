@@ -20,10 +20,11 @@ from quoth.corpus.documents import read_documents, read_listing
 from quoth.datasets.blanks import KINDS, MAX_WORDS, Blank, draw_blanks, may_answer, words
 from quoth.datasets.judging import normalise
 from quoth.errors import InputError
+from quoth.fields import Checked
 from quoth.records import Document, Prediction
 from quoth.text.passages import MEASURED
 from quoth.text.tokenizer import MASK
-from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
+from quoth_eval.spec import Given, Prepared, TaskSpec
 from quoth_eval.systems import filling
 from quoth_eval.task import HITS, Answer, Example, System, Task, first_right, length_groups, said
 
@@ -33,7 +34,7 @@ BLANKS_AT_A_TIME = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClozeSettings(Settings):
+class ClozeSettings(Checked):
     """Which of the pages are used."""
 
     heldout: Annotated[str | None, "Use only the documents that this JSONL lists (id, title)."] = None

@@ -24,7 +24,7 @@ from quoth.corpus.documents import read_text
 from quoth.datasets.judging import answerable, first, has_answer, holders, normalise
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.errors import InputError
-from quoth.fields import Count, check_fields
+from quoth.fields import Checked, Count
 from quoth_eval.entity_search import (
     Range,
     Search,
@@ -38,7 +38,7 @@ from quoth_eval.entity_search import (
 )
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
-from quoth_eval.spec import ENTITIES, Given, Prepared, Settings, TaskSpec
+from quoth_eval.spec import ENTITIES, Given, Prepared, TaskSpec
 from quoth_eval.systems import BM25
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw_of_each, recalls
 from quoth_eval.tasks.openqa import DEPTHS, corpus_group, read_passages
@@ -66,7 +66,7 @@ def has_string(text: str, question: QAExample) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntitySettings(Settings):
+class EntitySettings(Checked):
     """Which questions are asked, and what is measured. Raises InputError."""
 
     ks: Annotated[tuple[Count, ...], MinLen(1), DEPTHS] = KS
@@ -76,8 +76,7 @@ class EntitySettings(Settings):
     idf: Annotated[bool, "Also report by how rare the entity is."] = False
     picture: Annotated[str | None, "Draw covered questions and the first system's keys (UMAP) as PNG."] = None
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def check(self) -> None:
         for name in ("idf", "covered", "picture"):
             if getattr(self, name) and self.templates is None:
                 raise InputError(f"{name} requires each question's entity; give --set templates=FILE")

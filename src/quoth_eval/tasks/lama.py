@@ -18,11 +18,11 @@ from quoth.corpus.documents import read_documents, read_records
 from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
-from quoth.fields import Count
+from quoth.fields import Checked, Count
 from quoth.records import Document
 from quoth.text.passages import MEASURED
 from quoth.text.tokenizer import MASK
-from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
+from quoth_eval.spec import Given, Prepared, TaskSpec
 from quoth_eval.systems import filling
 from quoth_eval.task import Answer, Example, Scores, Task, draw_as_released, draw_of_each, first_right, length_groups
 from quoth_eval.tasks.closed_files import find_file, find_files, parsed
@@ -41,7 +41,7 @@ MOST_TOKENS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LamaSettings(Settings):
+class LamaSettings(Checked):
     """Which facts are asked, and what is searched."""
 
     templates: Annotated[str | None, "LAMA's relations.jsonl, required for T-REx."] = None

@@ -15,12 +15,12 @@ from annotated_types import MinLen
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import first
 from quoth.errors import InputError
-from quoth.fields import Count
+from quoth.fields import Checked, Count
 from quoth.records import Document, TaggedSpan
 from quoth.text.passages import sentences
 from quoth.zero_ner.recognition import LINKS, read_links
 from quoth_eval.entity_search import Range, Search, by_name, by_text, searches, searching
-from quoth_eval.spec import ENTITIES, Given, Options, Prepared, Settings, TaskSpec
+from quoth_eval.spec import ENTITIES, Given, Options, Prepared, TaskSpec
 from quoth_eval.systems import BM25
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw, recalls
 from quoth_eval.tasks.openqa import DEPTHS, KS
@@ -79,7 +79,7 @@ def passages_about(corpus: Corpus, mentions: Iterable[Mention]) -> dict[str, dic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinksSettings(Settings):
+class LinksSettings(Checked):
     """What is measured."""
 
     ks: Annotated[tuple[Count, ...], MinLen(1), DEPTHS] = KS

@@ -27,12 +27,12 @@ from quoth.corpus.documents import read_documents, read_text
 from quoth.datasets.judging import answer_rank, answerable, exact_match, first, holders
 from quoth.datasets.questions import QAExample, read_questions, read_squad
 from quoth.errors import InputError
-from quoth.fields import Count, Number
+from quoth.fields import Checked, Count, Number
 from quoth.records import Document, Passage
 from quoth.text.passages import MEASURED, WHOLE, get_splitter
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
-from quoth_eval.spec import OPEN, Given, Options, Prepared, Settings, TaskSpec
+from quoth_eval.spec import OPEN, Given, Options, Prepared, TaskSpec
 from quoth_eval.statistics import abstention
 from quoth_eval.systems import BM25, Answerer, asks, completes, family_of, without_share
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw, draw_as_released, first_right, percent, recalls
@@ -63,7 +63,7 @@ WITHOUT_EVIDENCE = "probability_without_evidence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenSettings(Settings):
+class OpenSettings(Checked):
     """What is measured."""
 
     ks: Annotated[tuple[Count, ...], MinLen(1), DEPTHS] = KS

@@ -12,18 +12,19 @@ from typing import Annotated
 from quoth.answers.evidence import Source, predict_spans
 from quoth.cli.output import LeftOut
 from quoth.datasets.judging import normalise_answer
+from quoth.fields import Checked
 from quoth.reader.data import ReadingExample, read_examples
 from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
 from quoth.records import Passage
-from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
+from quoth_eval.spec import Given, Prepared, TaskSpec
 from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, draw, first_right
 
 REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingSettings(Settings):
+class ReadingSettings(Checked):
     """How files are read."""
 
     skip_bad: Annotated[bool, "Leave out broken records and report their number."] = False

@@ -16,12 +16,12 @@ from typing import Annotated, Any, NamedTuple
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError, UnknownDocumentError
-from quoth.fields import Count, Number
+from quoth.fields import Checked, Count, Number
 from quoth.records import Document
 from quoth.text.passages import sentences
 from quoth.text.tokenizer import MASK
 from quoth_eval.report import Report, Row
-from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
+from quoth_eval.spec import Given, Prepared, TaskSpec
 from quoth_eval.systems import filling
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw, first_right, percent, said
 
@@ -37,7 +37,7 @@ Words = list[re.Match[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SwapSettings(Settings):
+class SwapSettings(Checked):
     """The earlier edition, and which facts are asked and shown."""
 
     old: Annotated[str | None, "Folder of an earlier edition of the corpus: documents with the same ids."] = None
