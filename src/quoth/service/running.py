@@ -10,8 +10,6 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import ceil
 from types import FrameType
 from typing import Any
@@ -30,7 +28,6 @@ HEAD_SECONDS = 10.0
 LOOKS = 4
 """How often a connection is looked at within the shorter of its deadlines."""
 MOST_CONNECTIONS = 2048
-STOPPED_BY = (signal.SIGINT, signal.SIGTERM)
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -84,15 +81,17 @@ class _Server(uvicorn.Server):
     """Says that it is draining as soon as it is told to stop."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """As uvicorn's, but without recording the signal: it would be raised again after the last reply, as if being
+        told to stop were an interruption."""
         app: Any = self.config.app
         app.state.service.draining = True
-        super().handle_exit(sig, frame)
+        self.force_exit |= self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
 def run(app: FastAPI, listening: socket.socket) -> None:
     """Answer requests until SIGINT or SIGTERM; then finish those at work, and return."""
-    with _signals_left_alone():
-        _Server(settings(app)).run(sockets=[listening])
+    _Server(settings(app)).run(sockets=[listening])
 
 
 def settings(app: FastAPI) -> uvicorn.Config:
@@ -116,14 +115,3 @@ def log_lines() -> None:
     log = logging.getLogger("quoth.service")
     log.handlers, log.propagate = [handler], False
     log.setLevel(logging.INFO)
-
-
-@contextmanager
-def _signals_left_alone() -> Iterator[None]:
-    """Once stopped, uvicorn raises the signals that stopped it again: that is not an interruption."""
-    before = {each: signal.signal(each, lambda *_: None) for each in STOPPED_BY}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
