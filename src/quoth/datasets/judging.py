@@ -39,8 +39,8 @@ def exact_match(prediction: str, question: QAExample) -> bool:
     If normalisation would leave nothing (the band The The), articles and punctuation are kept.
     """
     if question.pattern:
-        text = unicodedata.normalize("NFC", prediction)
-        return any((match := pattern.match(text)) and match.group() for pattern in _patterns(question.answers))
+        composed, patterns = unicodedata.normalize("NFC", prediction), map(compile_pattern, question.answers)
+        return any((match := pattern.match(composed)) and match.group() for pattern in patterns)
     said = _comparable(prediction)
     return said != "" and any(_comparable(answer) == said for answer in question.answers)
 
@@ -48,11 +48,11 @@ def exact_match(prediction: str, question: QAExample) -> bool:
 def has_answer(text: str, question: QAExample) -> bool:
     """Whether a passage's text contains an answer's tokens in sequence, ignoring case, or matches a pattern (DPR).
 
-    The title does not count. An answer without tokens, an empty match and an invalid pattern never count as contained.
+    The title does not count. An answer without tokens and an empty match never count as contained.
     """
     if question.pattern:
-        composed = unicodedata.normalize("NFC", text)
-        return any(match.group() for pattern in _patterns(question.answers) for match in pattern.finditer(composed))
+        composed, patterns = unicodedata.normalize("NFC", text), map(compile_pattern, question.answers)
+        return any(match.group() for pattern in patterns for match in pattern.finditer(composed))
     tokens = joined_tokens(text)
     return any(answer in tokens for answer in _joined_answers(question.answers))
 
@@ -116,8 +116,8 @@ def holders(questions: Sequence[QAExample], texts: Iterable[str], first_only: bo
 def answer_ranges(text: str, question: QAExample) -> list[tuple[int, int]]:
     """Where an answer occurs in a text, by the rules of `has_answer`: distinct (start, end) character ranges."""
     if question.pattern:
-        composed = unicodedata.normalize("NFC", text)
-        matches = (match.span() for pattern in _patterns(question.answers) for match in pattern.finditer(composed))
+        composed, patterns = unicodedata.normalize("NFC", text), map(compile_pattern, question.answers)
+        matches = (match.span() for pattern in patterns for match in pattern.finditer(composed))
         return _ranges_of(text, composed, [span for span in matches if span[0] < span[1]])
     decomposed = unicodedata.normalize("NFD", text)
     places = [match.span() for match in _token().finditer(decomposed)]
@@ -146,17 +146,6 @@ def _comparable(text: str) -> str:
 @lru_cache(maxsize=1 << 14)
 def _joined_answers(answers: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tokens for answer in answers if (tokens := joined_tokens(answer))))
-
-
-@lru_cache(maxsize=1 << 14)
-def _patterns(answers: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    compiled = []
-    for answer in answers:
-        try:
-            compiled.append(compile_pattern(answer))
-        except re.error:
-            continue
-    return tuple(compiled)
 
 
 @cache
