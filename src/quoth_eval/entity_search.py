@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,22 +138,10 @@ def max_pool(q_D: Vectors, vectors_ND: Vectors, offsets_P1: Rows) -> Doubles:
     return scores_P
 
 
-def single_key(offsets_P1: Rows, choose: Callable[[int, int], int]) -> Rows:
-    """The row of one key per passage that has keys; `choose` gets a passage's first row and the one after its last."""
-    ends = zip(offsets_P1[:-1].tolist(), offsets_P1[1:].tolist(), strict=True)
-    return np.array([choose(start, end) for start, end in ends if start < end], np.int64)
-
-
-def at_random(seed: int = 0) -> Callable[[int, int], int]:
-    """Chooses a key at random."""
-    rng = np.random.default_rng(seed)
-    return lambda start, end: int(rng.integers(start, end))
-
-
-def rarest(texts: Sequence[str], idfs: Mapping[str, float]) -> Callable[[int, int], int]:
-    """Chooses the rarest key, the first of equals; keys without terms come last."""
-    values_N = np.array([rarity(text, idfs) for text in texts])
-    return lambda start, end: start + int(values_N[start:end].argmax())
+def single_key(offsets_P1: Rows, value_N: Doubles) -> Rows:
+    """The row of one key per passage that has keys: that of the highest value, the first of equals."""
+    ends = pairwise(offsets_P1.tolist())
+    return np.array([start + value_N[start:end].argmax() for start, end in ends if start < end], np.int64)
 
 
 def single_key_search(model: ZeroNER, keep: str, seed: int = 0) -> Search:
@@ -160,9 +149,10 @@ def single_key_search(model: ZeroNER, keep: str, seed: int = 0) -> Search:
     whose entity is given, ties by passage; nothing is found for others. Raises InputError if vectors are missing."""
     passages, keys = stored_keys(model)
     if keep == "random":
-        keys = keys.only(single_key(keys.offsets_P1, at_random(seed)))
+        keys = keys.only(single_key(keys.offsets_P1, np.random.default_rng(seed).random(len(keys.texts))))
     elif keep == "idf":
-        keys = keys.only(single_key(keys.offsets_P1, rarest(keys.texts, term_idfs(passages, keys.texts))))
+        idfs = term_idfs(passages, keys.texts)
+        keys = keys.only(single_key(keys.offsets_P1, np.array([rarity(text, idfs) for text in keys.texts])))
     unit_ND = unit(keys.vectors_ND)
 
     def search(text: str, entity: Range | None, k: int) -> list[Hit]:

@@ -25,11 +25,10 @@ from quoth.zero_ner.recognition import ByText
 from quoth_eval import entity_search
 from quoth_eval.entity_search import (
     Keys,
-    at_random,
     idf,
     max_pool,
     picture,
-    rarest,
+    rarity,
     single_key,
     single_key_search,
     stored_keys,
@@ -55,7 +54,7 @@ def test_the_best_key_of_each_passage_is_as_a_loop_finds_it(sizes: list[int], se
         for start, end in pairwise(offsets_P1)
     ]
     np.testing.assert_allclose(max_pool(unit(q_D[None])[0], unit(vectors_ND), offsets_P1), expected)
-    rows = single_key(offsets_P1, at_random(seed))
+    rows = single_key(offsets_P1, np.random.default_rng(seed).random(len(vectors_ND)))
     kept = Keys(tuple(map(str, range(len(vectors_ND)))), vectors_ND, offsets_P1).only(rows)
     assert kept.texts == tuple(map(str, rows))
     assert np.diff(kept.offsets_P1).tolist() == [min(size, 1) for size in sizes]
@@ -75,7 +74,8 @@ def test_zero_vectors_are_near_nothing_and_far_from_nothing() -> None:
 def test_the_rarest_of_each_passage_is_kept() -> None:
     vectors_ND = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0], [-1.0, 0.0]])
     keys = Keys(("Rome", "Oslo", "?", "Rome"), vectors_ND, np.array([0, 2, 2, 4]))
-    rows = single_key(keys.offsets_P1, rarest(keys.texts, term_idfs(passages(TEXTS), keys.texts)))
+    idfs = term_idfs(passages(TEXTS), keys.texts)
+    rows = single_key(keys.offsets_P1, np.array([rarity(text, idfs) for text in keys.texts]))
     assert rows.tolist() == [1, 3]  # Oslo is rarer than Rome; what has no term is never the rarest
 
 
@@ -84,7 +84,7 @@ def test_the_rarest_key_is_the_one_with_the_rarest_word() -> None:
     names = ("Rome of Oslo", "Lima", "Rome")  # IDF by number of holders: Rome 6, of 4, Oslo 1, Lima 2
     idfs = term_idfs(passages(texts), names)
     assert idfs == {"rome": idf(6, 6), "of": idf(4, 6), "oslo": idf(1, 6), "lima": idf(2, 6)}
-    assert single_key(np.array([0, 3]), rarest(names, idfs)).tolist() == [0]
+    assert single_key(np.array([0, 3]), np.array([rarity(name, idfs) for name in names])).tolist() == [0]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("umap") is None, reason="umap-learn is not installed")
