@@ -269,7 +269,7 @@ def test_facts_are_asked_by_name(data: Path, corpus: Path, tmp_path: Path, capsy
     npm = str(tmp_path / "npm")
     asked = ["--data", str(data), "--corpus", str(corpus), "--json", "--system", npm, "--system", f"{npm},combine=sum"]
     assert main(["eval", "google-re", *asked]) == 2
-    assert "lama/Google_RE: no file of JSON lines there; it is in the data.zip of https://" in capsys.readouterr().err
+    assert "lama/Google_RE/*.jsonl: no such file; it is in the data.zip of https://" in capsys.readouterr().err
     fact = {"uuid": "1", "pred": "/x/place_of_birth", "sub_label": "Axios", "obj_label": "river", "evidences": []}
     (data / "lama" / "Google_RE").mkdir(parents=True)
     (data / "lama" / "Google_RE" / "a.jsonl").write_text(json.dumps(fact) + "\n", encoding="utf-8")

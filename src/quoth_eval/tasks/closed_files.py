@@ -103,20 +103,18 @@ def _texts(name: str, form: _Format, file: str, data: str | Path) -> tuple[Label
 
 
 def find_file(data: str | Path, file: str, source: str) -> Path:
-    """A file of a data folder, compressed or not. Raises InputError, saying where it can be had, if there is none."""
-    _check_folder(data, file)
-    if found := present(data, file):
-        return found[0]
-    raise InputError(f"{Path(data) / file}: no such file; {source}")
+    """As `find_files`, a single one."""
+    return find_files(data, file, source)[0]
 
 
-def find_files(data: str | Path, folder: str, source: str) -> list[Path]:
-    """The files of JSON lines in a folder of a data folder, compressed or not. Raises InputError, saying where they can
-    be had, if there are none."""
-    _check_folder(data, folder)
-    if found := present(data, f"{folder}/*.jsonl"):
+def find_files(data: str | Path, pattern: str, source: str) -> list[Path]:
+    """The files of a pattern in a data folder, compressed or not. Raises InputError, saying where they can be had, if
+    there are none."""
+    if not Path(data).is_dir():
+        raise InputError(f"--data {data}: no such folder; name the folder that contains {pattern}")
+    if found := present(data, pattern):
         return found
-    raise InputError(f"{Path(data) / folder}: no file of JSON lines there; {source}")
+    raise InputError(f"{Path(data) / pattern}: no such file; {source}")
 
 
 def parsed(path: str | Path, parse: Callable[[Mapping[str, Any]], Parsed], what: str) -> Iterator[Parsed]:
@@ -138,11 +136,6 @@ def present(data: str | Path | None, pattern: str) -> list[Path]:
         for path in Path(data).glob(f"{pattern}{suffix}"):
             found.setdefault(str(path).removesuffix(suffix), path)
     return [found[name] for name in sorted(found)]
-
-
-def _check_folder(data: str | Path, contains: str) -> None:
-    if not Path(data).is_dir():
-        raise InputError(f"--data {data}: no such folder; name the folder that contains {contains}")
 
 
 def read_verbalizers(path: str | Path, labels: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -174,7 +174,7 @@ def facts_over(given: Given, settings: LamaSettings, facts: Sequence[Fact], temp
 def _of_data(name: str, given: Given, settings: object) -> Prepared:
     """The facts of a folder of data over the corpora."""
     data = given.folder(name, FACTS[name], _LAMA)
-    facts = read_facts(find_files(data, FACTS[name], _LAMA))
+    facts = read_facts(find_files(data, f"{FACTS[name]}/*.jsonl", _LAMA))
     relations = find_file(data, "lama/relations.jsonl", _LAMA) if name == "trex" else None
     drawn = draw_as_released(facts, given.limit, given.seed)
     given.searched()
