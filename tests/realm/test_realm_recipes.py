@@ -323,11 +323,11 @@ def test_a_corpus_to_search_is_for_pre_training(
 ) -> None:
     for recipe in ("realm-ict", "realm-qa"):
         other = f"not for {recipe}; realm-qa has the setting corpus=DIR"
-        with pytest.raises(InputError, match=f"corpus= is for realm-pretrain and npm-queries, {other}"):
+        with pytest.raises(InputError, match=rf"corpus \(--corpus\) is for realm-pretrain and npm-queries, {other}"):
             run_recipe(recipe, [str(docs)], tmp_path / "o", SMALL, model=str(folder), corpus=tmp_path)
     for recipe in ("adapt", "realm-ict", "reader"):
         assert main(["train", recipe, str(docs), "-o", str(tmp_path / "o"), "--corpus", str(tmp_path)]) == 2
-        assert "--corpus is for the recipes realm-pretrain and npm-queries; leave it out" in capsys.readouterr().err
+        assert f"(--corpus) is for realm-pretrain and npm-queries, not for {recipe}" in capsys.readouterr().err
     with pytest.raises(CorpusNotFoundError):
         run_recipe("realm-pretrain", [str(docs)], tmp_path / "o", PRETRAIN, model=str(folder), corpus=tmp_path / "no")
     assert not (tmp_path / "o" / "corpus.quoth").exists()

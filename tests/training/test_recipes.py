@@ -367,12 +367,14 @@ def test_what_a_recipe_cannot_do_is_said(
     docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("adapt", "tagger", "realm-qa"):
-        with pytest.raises(InputError, match=f"corpus= is for realm-pretrain and npm-queries, not for {name}"):
+        with pytest.raises(
+            InputError, match=rf"corpus \(--corpus\) is for realm-pretrain and npm-queries, not for {name}"
+        ):
             run_recipe(name, [docs], tmp_path / "m", corpus=tmp_path)
-        with pytest.raises(InputError, match=f"on_bad= is for the recipe reader, not for {name}"):
+        with pytest.raises(InputError, match=rf"on_bad \(--skip-bad\) is for the recipe reader, not for {name}"):
             run_recipe(name, [docs], tmp_path / "m", on_bad=print)
         assert main(["train", name, str(docs), "-o", str(tmp_path / "m"), "--skip-bad"]) == 2
-        assert "--skip-bad is for the recipe reader; leave it out" in capsys.readouterr().err
+        assert f"(--skip-bad) is for the recipe reader, not for {name}; leave it out" in capsys.readouterr().err
     monkeypatch.setattr(World, "join", lambda: World(0, 2))
     for name in ("reader", "tagger"):
         with pytest.raises(InputError, match=f"the recipe {name} runs in a single process; start it without torchrun"):

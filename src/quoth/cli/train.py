@@ -15,8 +15,8 @@ from quoth.cli.models import load_reader, open_corpus, quiet_libraries, system
 from quoth.cli.options import Base, CorpusDir, Model, Setup, SkipBad, pairs, repeated
 from quoth.cli.output import LeftOut, counting, note, progress_bar
 from quoth.cli.records import takes_setup
-from quoth.errors import InputError, nearest
-from quoth.training.recipes import RECIPES, run_recipe
+from quoth.errors import InputError
+from quoth.training.recipes import RECIPES, chosen, run_recipe
 
 if TYPE_CHECKING:
     from rich.progress import Progress as ProgressBar
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from quoth.training.trainer import Progress
 
 app = typer.Typer()
-NAMES = ", ".join(RECIPES)
 SECONDS_PER_LINE = 29.0
 
-RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help=f"One of {NAMES}.")]
+RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help=f"One of {', '.join(RECIPES)}.")]
 TrainingData = Annotated[
     list[str],
     typer.Argument(
@@ -85,7 +84,8 @@ def train(
     """
     overrides = pairs(settings or [], "--set", "steps=200")
     left_out = LeftOut()
-    _check(recipe, docs, model, corpus is not None, skip_bad)
+    chosen(recipe, overrides, corpus is not None, skip_bad)
+    _check(docs, model)
     with progress_bar("{task.description}", left=True) as bar:
         shown = Display(bar)
         run_recipe(
@@ -146,17 +146,8 @@ def calibrate(
     )
 
 
-def _check(recipe: str, docs: list[str], model: str | None, corpus: bool, skip_bad: bool) -> None:
-    """Raises InputError on a wrong name, an option for another recipe, or what is not there, and ModelNotFoundError,
-    before torch is imported."""
-    if recipe not in RECIPES:
-        raise InputError(f"unknown recipe {recipe!r}; it must be one of {NAMES}{nearest(recipe, RECIPES)}")
-    if corpus and not RECIPES[recipe].retrieves:
-        raise InputError(
-            "--corpus is for the recipes realm-pretrain and npm-queries; leave it out (realm-qa takes --set corpus=DIR)"
-        )
-    if skip_bad and not RECIPES[recipe].skips_bad:
-        raise InputError("--skip-bad is for the recipe reader; leave it out")
+def _check(docs: list[str], model: str | None) -> None:
+    """Raises InputError if a file is not there, and ModelNotFoundError, before torch is imported."""
     for name in docs:
         without_part = name.rpartition(":")[0] or name  # FILE:SHARE, FILE:train
         if name != "-" and "://" not in name and not Path(name).exists() and not Path(without_part).exists():

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.errors import InputError, needs_torch
+from quoth.errors import InputError, nearest, needs_torch
 from quoth.registry import SYSTEMS, named
 from quoth.training.settings import LoopConfig, Recipe, with_overrides
 
@@ -73,7 +73,7 @@ def run_recipe(
         LockedError: Another process trains into `output`.
         TrainingError: The loss is not a finite number.
     """
-    recipe, config = _chosen(name, overrides or {}, corpus is not None, on_bad is not None)
+    recipe, config = chosen(name, overrides or {}, corpus is not None, on_bad is not None)
     output = Path(output)
     if output.exists() and not output.is_dir():
         raise InputError(f"{str(output)!r} is a file; name a folder for the model")
@@ -92,10 +92,10 @@ def run_recipe(
     return done
 
 
-def _chosen(name: str, overrides: Mapping[str, object], corpus: bool, on_bad: bool) -> tuple[Recipe, LoopConfig]:
-    """The recipe and its settings; `corpus` and `on_bad`: whether these were given."""
+def chosen(name: str, overrides: Mapping[str, object], corpus: bool, on_bad: bool) -> tuple[Recipe, LoopConfig]:
+    """The recipe and its settings; `corpus` and `on_bad`: whether these were given. Raises InputError."""
     if name not in RECIPES:
-        raise InputError(f"unknown recipe {name!r}; it must be one of {', '.join(RECIPES)}")
+        raise InputError(f"unknown recipe {name!r}; it must be one of {', '.join(RECIPES)}{nearest(name, RECIPES)}")
     recipe = RECIPES[name]
     if "steps" in overrides and hasattr(recipe.config, "epochs"):
         raise InputError(
@@ -103,10 +103,11 @@ def _chosen(name: str, overrides: Mapping[str, object], corpus: bool, on_bad: bo
         )
     if corpus and not recipe.retrieves:
         raise InputError(
-            f"corpus= is for realm-pretrain and npm-queries, not for {name}; realm-qa has the setting corpus=DIR"
+            f"corpus (--corpus) is for realm-pretrain and npm-queries, not for {name}; realm-qa has the setting "
+            "corpus=DIR (--set)"
         )
     if on_bad and not recipe.skips_bad:
-        raise InputError(f"on_bad= is for the recipe reader, not for {name}; leave it out")
+        raise InputError(f"on_bad (--skip-bad) is for the recipe reader, not for {name}; leave it out")
     return recipe, with_overrides(recipe.config, overrides)
 
 
