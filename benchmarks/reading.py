@@ -109,7 +109,7 @@ def forward(reading: SpanReader, inputs: list[Reading]) -> None:
 
     def states(read: list[Reading]) -> Tensor:
         batch = pair_batch(reading.tokenizer, [each.pair for each in read], torch.device("cpu"))
-        states_BTH: Tensor = reading.model.encoder(**batch.arguments()).last_hidden_state
+        states_BTH: Tensor = reading.model.encoder(**batch).last_hidden_state
         return states_BTH
 
     for _ in run_batched(inputs, [len(each.pair.ids_T) for each in inputs], on_arrays(states)):

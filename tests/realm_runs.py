@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.transformer import PairBatch
 from quoth.hub import ModelSource, locate
 from quoth.realm.config import REALMConfig
 from quoth.realm.salient import Masked
@@ -143,7 +142,8 @@ def query_vector(model: TrainedREALM, ids: Sequence[int]) -> torch.Tensor:
 def encoded(model: TrainedREALM, network: Any, ids: list[int], second: int) -> torch.Tensor:
     """What a network makes of one input: a tower's vector, or the reader's states."""
     types = torch.tensor([[int(model.config.token_types and t >= second) for t in range(len(ids))]])
-    batch = PairBatch(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.long), types)
+    ones = torch.ones(1, len(ids), dtype=torch.long)
+    batch = {"input_ids": torch.tensor([ids]), "attention_mask": ones, "token_type_ids": types}
     out: torch.Tensor = network(batch)[0]
     return out
 

@@ -70,7 +70,7 @@ def brute(reader: SpanReader, query: str, shown: Passage) -> dict[tuple[int, int
     try:
         batch = pair_batch(reader.tokenizer, [window.pair], torch.device("cpu"))
         with torch.no_grad():
-            states_TH = model.encoder(**batch.arguments()).last_hidden_state[0]
+            states_TH = model.encoder(**batch).last_hidden_state[0]
             none = float(model.none(states_TH[0]))
             spans_TW = model.span(states_TH[None])[0]
     finally:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth import REALM, Corpus, Document
-from quoth.encoders.transformer import PairBatch, load_base, pair_batch
+from quoth.encoders.transformer import load_base, pair_batch
 from quoth.hub import locate
 from quoth.realm.config import REALMConfig
 from quoth.realm.convert import READER_NAMES, TOWER_NAMES, Names, convert
@@ -42,21 +42,19 @@ def close(found: Any, name: str) -> None:
     torch.testing.assert_close(torch.as_tensor(found), NUMBERS[name], atol=1e-4, rtol=1e-4, check_dtype=False)
 
 
-def inputs(prefix: str, shape: str = "BT") -> PairBatch:
+def inputs(prefix: str, shape: str = "BT") -> dict[str, Tensor]:
     """The golden inputs of that name, one a row."""
     names = ("input_ids", "attention_mask", "token_type_ids")
-    return PairBatch(*(NUMBERS[f"{prefix}{name}_{shape}"].flatten(0, -2) for name in names))
+    return {name: NUMBERS[f"{prefix}{name}_{shape}"].flatten(0, -2) for name in names}
 
 
-def same_inputs(tokenizer: PairTokenizer, found: list[Pair], wanted: PairBatch) -> None:
+def same_inputs(tokenizer: PairTokenizer, found: list[Pair], wanted: dict[str, Tensor]) -> None:
     """The same ids and token types; padding aside, which may be longer there."""
     batch = pair_batch(tokenizer, found, torch.device("cpu"))
-    width = batch.ids_BT.shape[1]
-    assert batch.ids_BT.tolist() == wanted.ids_BT[:, :width].tolist()
-    assert batch.mask_BT.sum(dim=1).tolist() == wanted.mask_BT.sum(dim=1).tolist()
-    assert batch.types_BT is not None
-    assert wanted.types_BT is not None
-    assert batch.types_BT.tolist() == wanted.types_BT[:, :width].tolist()
+    width = batch["input_ids"].shape[1]
+    assert batch["input_ids"].tolist() == wanted["input_ids"][:, :width].tolist()
+    assert batch["attention_mask"].sum(dim=1).tolist() == wanted["attention_mask"].sum(dim=1).tolist()
+    assert batch["token_type_ids"].tolist() == wanted["token_type_ids"][:, :width].tolist()
 
 
 def same_gradients(part: str, loss: Tensor, prefix: str, module: nn.Module, names: Names) -> int:
@@ -172,9 +170,7 @@ def legal_spans(inside_BT: Tensor) -> Tensor:
 
 def test_spans_losses_and_gradients_of_the_reader(openqa: Path) -> None:
     model, n = trained(openqa), {name.removeprefix("reader."): value for name, value in NUMBERS.items()}
-    batch = inputs("reader.")
-    assert batch.types_BT is not None
-    first = PairBatch(batch.ids_BT[:3], batch.mask_BT[:3], batch.types_BT[:3])
+    first = {name: each_BT[:3] for name, each_BT in inputs("reader.").items()}
     scores_NC = spans_as_published(model.reader.span(model.reader.states(first)))
     legal_NC = legal_spans(n["block_mask_BT"][:3])
     assert (legal_NC == (n["logits_NC"] > -1e30)).all()

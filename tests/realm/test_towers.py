@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from quoth.encoders.bert import BertEncoder, States
-from quoth.encoders.transformer import PairBatch, Transformer, load_base, pair_batch
+from quoth.encoders.transformer import Transformer, load_base, pair_batch
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, locate
 from quoth.realm.config import REALMConfig
@@ -38,7 +38,7 @@ class Table(nn.Module):
         return States(torch.stack([input_ids, input_ids**2], dim=-1).double())
 
 
-IDS_BT = PairBatch(torch.tensor([[3, 1, 2], [4, 0, 99]]), torch.tensor([[1, 1, 1], [1, 1, 0]]), None)
+BATCH = {"input_ids": torch.tensor([[3, 1, 2], [4, 0, 99]]), "attention_mask": torch.tensor([[1, 1, 1], [1, 1, 0]])}
 
 
 def tower(**settings: Any) -> Tower:
@@ -79,31 +79,31 @@ def altered(folder: Path, other: Path, **settings: Any) -> PassageEncoder:
 
 def test_shapes() -> None:
     assert tower().dimensions == 2
-    assert tower(dimensions=5, pooler=True, layer_norm_eps=1.0)(IDS_BT).shape == (2, 5)
+    assert tower(dimensions=5, pooler=True, layer_norm_eps=1.0)(BATCH).shape == (2, 5)
 
 
 def test_pooling_by_hand() -> None:
-    assert tower()(IDS_BT).tolist() == [[3, 9], [4, 16]]
-    assert tower(pooling="mean")(IDS_BT).tolist() == [[2, 14 / 3], [2, 8]]
+    assert tower()(BATCH).tolist() == [[3, 9], [4, 16]]
+    assert tower(pooling="mean")(BATCH).tolist() == [[2, 14 / 3], [2, 8]]
 
 
 def test_the_heads_by_hand() -> None:
-    normal = tower(normalize=True)(IDS_BT).tolist()
+    normal = tower(normalize=True)(BATCH).tolist()
     assert normal[0] == pytest.approx([3 / math.sqrt(90), 9 / math.sqrt(90)])
-    shaped = tower(layer_norm_eps=1e-3)(IDS_BT).tolist()
+    shaped = tower(layer_norm_eps=1e-3)(BATCH).tolist()
     assert shaped[0] == pytest.approx([-3 / math.sqrt(9.001), 3 / math.sqrt(9.001)])
-    assert tower(layer_norm_eps=7.0)(IDS_BT)[0].tolist() == pytest.approx([-3 / 4, 3 / 4])
+    assert tower(layer_norm_eps=7.0)(BATCH)[0].tolist() == pytest.approx([-3 / 4, 3 / 4])
     projected = tower(dimensions=1)
     assert projected.projection is not None
     with torch.no_grad():
         projected.projection.weight.copy_(torch.tensor([[2.0, -1.0]]))
         projected.projection.bias.fill_(0.5)
-    assert projected(IDS_BT).tolist() == [[-2.5], [-7.5]]
+    assert projected(BATCH).tolist() == [[-2.5], [-7.5]]
     pooled = tower(pooler=True)
     assert pooled.pooler is not None
     with torch.no_grad():
         pooled.pooler.weight.copy_(torch.tensor([[0.1, 0.0], [0.0, 0.2]]))
-    assert pooled(IDS_BT)[0].tolist() == pytest.approx([math.tanh(0.3), math.tanh(1.8)])
+    assert pooled(BATCH)[0].tolist() == pytest.approx([math.tanh(0.3), math.tanh(1.8)])
 
 
 def test_heads_come_one_after_another() -> None:
@@ -113,7 +113,7 @@ def test_heads_come_one_after_another() -> None:
     assert found.norm is not None
     states_BH = torch.tensor([[2, 14 / 3], [2, 8]], dtype=torch.float64)
     shaped = found.norm(found.projection(found.pooler(states_BH).tanh()))
-    torch.testing.assert_close(found(IDS_BT), shaped / shaped.norm(dim=-1, keepdim=True))
+    torch.testing.assert_close(found(BATCH), shaped / shaped.norm(dim=-1, keepdim=True))
 
 
 def test_padding_does_not_change_a_vector(encoder: PassageEncoder, bert: EncoderSource) -> None:
@@ -137,13 +137,12 @@ def test_inputs_by_hand(bert: EncoderSource) -> None:
     assert tokenizer.pair([], [], 10).ids_T.tolist() == [2, 3, 3]
     assert [tokenizer.single([7], 10).second, tokenizer.pair([7, 8], [9], 10).second] == [3, 4]
     batch = pair_batch(tokenizer, [tokenizer.pair([7, 8], [9], 10), tokenizer.single([7], 10)], torch.device("cpu"))
-    assert batch.ids_BT.tolist() == [[2, 7, 8, 3, 9, 3], [2, 7, 3, 0, 0, 0]]
-    assert batch.mask_BT.tolist() == [[1] * 6, [1, 1, 1, 0, 0, 0]]
-    assert batch.types_BT is not None
-    assert batch.types_BT.tolist() == [[0, 0, 0, 0, 1, 1], [0] * 6]
-    assert set(batch.arguments()) == {"input_ids", "attention_mask", "token_type_ids"}
+    assert batch["input_ids"].tolist() == [[2, 7, 8, 3, 9, 3], [2, 7, 3, 0, 0, 0]]
+    assert batch["attention_mask"].tolist() == [[1] * 6, [1, 1, 1, 0, 0, 0]]
+    assert batch["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1], [0] * 6]
+    assert set(batch) == {"input_ids", "attention_mask", "token_type_ids"}
     without = pair_batch(pairs(bert, types=False), [tokenizer.pair([7], [8], 10)], torch.device("cpu"))
-    assert set(without.arguments()) == {"input_ids", "attention_mask"}
+    assert set(without) == {"input_ids", "attention_mask"}
     assert tokenizer.pieces([]) == []
 
 
@@ -222,10 +221,10 @@ def test_token_types_are_those_of_transformers(bert: EncoderSource) -> None:
     inputs = [tokenizer.pair([7, 8, 9], [10, 11], 20), tokenizer.single([12, 13], 20)]
     with torch.no_grad():
         found, expected, without = (
-            model(**pair_batch(PairTokenizer(tokenizer.hf, types), inputs, torch.device("cpu")).arguments())[0]
+            model(**pair_batch(PairTokenizer(tokenizer.hf, types), inputs, torch.device("cpu")))[0]
             for model, types in ((light, True), (full.eval(), True), (light, False))
         )
-    mask_BT = pair_batch(tokenizer, inputs, torch.device("cpu")).mask_BT.bool()
+    mask_BT = pair_batch(tokenizer, inputs, torch.device("cpu"))["attention_mask"].bool()
     torch.testing.assert_close(found[mask_BT], expected[mask_BT], atol=1e-5, rtol=0)
     assert (found - without)[0].abs().max() > 0.1
     torch.testing.assert_close(found[1, :4], without[1, :4])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -66,7 +65,7 @@ class Transformer(Encoder):
 
     def states(self, batch: PairArrays, added_BTD: Floats | None = None) -> Floats:
         def states_BTD() -> Tensor:
-            given = PairBatch.of(batch, self.device).arguments()
+            given = tensors(batch, self.device)
             if added_BTD is not None:
                 words_BTD = self.model.get_input_embeddings()(given.pop("input_ids"))
                 given["inputs_embeds"] = words_BTD + torch.from_numpy(added_BTD).to(words_BTD)
@@ -82,30 +81,15 @@ def pad(inputs: Sequence[Ints], pad_id: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(ids_BT), torch.from_numpy(mask_BT)
 
 
-@dataclass(frozen=True, slots=True)
-class PairBatch:
-    """Inputs padded on the right: ids, attention mask and token types (None: all 0), each [B, T]."""
-
-    ids_BT: Tensor
-    mask_BT: Tensor
-    types_BT: Tensor | None
-
-    @classmethod
-    def of(cls, arrays: PairArrays, device: torch.device) -> PairBatch:
-        """Arrays as tensors on a device."""
-        ids_BT, mask_BT = (torch.from_numpy(each).to(device) for each in (arrays.ids_BT, arrays.mask_BT))
-        types_BT = None if arrays.types_BT is None else torch.from_numpy(arrays.types_BT).to(device)
-        return cls(ids_BT, mask_BT, types_BT)
-
-    def arguments(self) -> dict[str, Tensor]:
-        """As an encoder's `forward` names them."""
-        named = {"input_ids": self.ids_BT, "attention_mask": self.mask_BT}
-        return named if self.types_BT is None else named | {"token_type_ids": self.types_BT}
+def tensors(arrays: PairArrays, device: torch.device) -> dict[str, Tensor]:
+    """A batch on a device, each [B, T], as an encoder's `forward` names them."""
+    named = {"input_ids": arrays.ids_BT, "attention_mask": arrays.mask_BT, "token_type_ids": arrays.types_BT}
+    return {name: torch.from_numpy(each).to(device) for name, each in named.items() if each is not None}
 
 
-def pair_batch(tokenizer: PairTokenizer, pairs: Sequence[Pair], device: torch.device) -> PairBatch:
-    """Inputs of one or two texts as tensors."""
-    return PairBatch.of(pair_arrays(tokenizer, pairs), device)
+def pair_batch(tokenizer: PairTokenizer, pairs: Sequence[Pair], device: torch.device) -> dict[str, Tensor]:
+    """Inputs of one or two texts as `tensors`."""
+    return tensors(pair_arrays(tokenizer, pairs), device)
 
 
 @torch.inference_mode()

@@ -97,14 +97,13 @@ class Tagger:
     @classmethod
     def _load_classifier(cls, name: str, device: str | None) -> Tagger:
         with needs_torch(name):
-            from quoth.encoders.transformer import PairBatch, Transformer, computed
+            from quoth.encoders.transformer import Transformer, computed, tensors
         transformer = Transformer.load_classifier(name, device=device)
         model = transformer.model
         names = model.config.id2label
 
         def network(batch: PairArrays, shapes_BT: Ints) -> Floats:
-            given = PairBatch.of(batch, transformer.device).arguments()
-            return computed(lambda: model(**given).logits)
+            return computed(lambda: model(**tensors(batch, transformer.device)).logits)
 
         labels = [str(names[i]) for i in range(len(names))]
         tokenizer = WordTokenizer(transformer.tokenizer, transformer.max_tokens)

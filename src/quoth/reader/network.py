@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from quoth.arrays import Floats
 from quoth.encoders.bert import dense
-from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, PairBatch
+from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, tensors
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.text.tokenizer import PairArrays
 
@@ -69,12 +69,12 @@ class SpanReaderModel(nn.Module):
         self.span = EndsHead(hidden, width) if config.head == "ends" else SpanHead(hidden, width, config.span_hidden)
         self.none = dense(hidden, 1)
 
-    def forward(self, batch: PairBatch, legal_BTW: Tensor) -> Tensor:
+    def forward(self, batch: dict[str, Tensor], legal_BTW: Tensor) -> Tensor:
         """log odds of every span against "no answer here": [B, T, W]; `NEVER` if it is not legal.
 
         A span's score less the score of "no answer", which comes from the input's first state.
         """
-        states_BTH: Tensor = self.encoder(**batch.arguments()).last_hidden_state.float()
+        states_BTH: Tensor = self.encoder(**batch).last_hidden_state.float()
         odds_BTW: Tensor = self.span(states_BTH).float() - self.none(states_BTH[:, 0]).float()[:, :, None]
         return odds_BTW.masked_fill(~legal_BTW, NEVER)
 
@@ -87,5 +87,5 @@ class SpanReaderModel(nn.Module):
     def odds(self, batch: PairArrays, legal_BTW: NDArray[np.bool_]) -> Floats:
         """As `forward`, of arrays."""
         device = next(self.parameters()).device
-        odds_BTW: Floats = self(PairBatch.of(batch, device), torch.from_numpy(legal_BTW).to(device)).cpu().numpy()
+        odds_BTW: Floats = self(tensors(batch, device), torch.from_numpy(legal_BTW).to(device)).cpu().numpy()
         return odds_BTW

@@ -175,7 +175,7 @@ class ReadingTask:
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
         batch = pair_batch(self._inputs.tokenizer, [reading.pair for reading in read], self.device)
-        legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.model.config.span_width)
+        legal_BTW = legal_in(read, batch["input_ids"].shape[1], self.model.config.span_width)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.bf16):
             odds_BTW: Tensor = self.model(batch, torch.from_numpy(legal_BTW).to(self.device))
         return odds_BTW

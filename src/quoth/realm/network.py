@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from quoth.encoders.bert import dense
 from quoth.encoders.config import GELU
-from quoth.encoders.transformer import PairBatch
 from quoth.errors import InputError
 from quoth.reader.network import SpanHead
 from quoth.reader.spans import Reading
@@ -59,9 +58,9 @@ class ReaderModel(nn.Module):
             int(shape.hidden_size), config.span_width, config.span_hidden, config.reader_layer_norm_eps
         )
 
-    def states(self, batch: PairBatch) -> Tensor:
+    def states(self, batch: dict[str, Tensor]) -> Tensor:
         """Last hidden states: [B, T, H]."""
-        states_BTH: Tensor = self.encoder(**batch.arguments()).last_hidden_state
+        states_BTH: Tensor = self.encoder(**batch).last_hidden_state
         return states_BTH
 
 

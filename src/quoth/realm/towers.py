@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from quoth.arrays import Floats
 from quoth.encoders.bert import dense
 from quoth.encoders.encoder import loaded
-from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, PairBatch, Transformer, computed
+from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, Transformer, computed, tensors
 from quoth.errors import ModelNotFoundError
 from quoth.hub import ModelSource
 from quoth.realm.config import REALMConfig
@@ -41,10 +41,10 @@ class Tower(nn.Module):
         eps = config.layer_norm_eps
         self.norm = None if eps is None else nn.LayerNorm(self.dimensions, eps)
 
-    def forward(self, batch: PairBatch) -> Tensor:
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
         """The vectors of a batch of inputs: [B, D]."""
-        states_BTH = self.encoder(**batch.arguments()).last_hidden_state
-        vectors_BD = self.pooled(states_BTH, batch.mask_BT)
+        states_BTH = self.encoder(**batch).last_hidden_state
+        vectors_BD = self.pooled(states_BTH, batch["attention_mask"])
         if self.projection is not None:
             vectors_BD = self.projection(vectors_BD)
         if self.norm is not None:
@@ -54,7 +54,7 @@ class Tower(nn.Module):
     def vectors(self, batch: PairArrays) -> Floats:
         """As `forward`, of arrays."""
         device = next(self.parameters()).device
-        return computed(lambda: self(PairBatch.of(batch, device)))
+        return computed(lambda: self(tensors(batch, device)))
 
     def pooled(self, states_BTH: Tensor, mask_BT: Tensor) -> Tensor:
         """One state per input, before the projection: [B, H]."""
