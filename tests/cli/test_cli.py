@@ -338,7 +338,8 @@ def test_fill_shows_the_answer_and_where_it_stands(corpus: Path, run: Run, oracl
 
 def test_json_is_one_prediction_a_line(corpus: Path, run: Run, oracle: Oracle) -> None:
     out = run("fill", corpus, "It is in [MASK].", "--json")[1]
-    assert json.loads(out) == oracle.fill("It is in [MASK].")[0].to_dict() | {"evidence": json.loads(out)["evidence"]}
+    told = {"query": "It is in [MASK].", "evidence": json.loads(out)["evidence"]}
+    assert json.loads(out) == oracle.fill("It is in [MASK].")[0].to_dict() | told
     assert json.loads(out)["sequence"] == "It is in Thessaloniki."
     assert json.loads(run("ask", corpus, "Where?", "--json")[1])["answer"] == "Thessaloniki"
 

@@ -55,8 +55,7 @@ class ScoredPhrases(Scored):
         q_end_D: Floats,
         options: ResolvedOptions,
     ) -> None:
-        super().__init__(hits, options)
-        self._queries = (q_start_D, q_end_D)
+        self._hits, self._options, self._queries = hits, options, (q_start_D, q_end_D)
         self._parts: list[_Part] = []
         for each in hits:
             with step("expand"):
@@ -130,7 +129,7 @@ class ScoredTokens(Scored):
     """
 
     def __init__(self, hits: Sequence[KeyHits], q_D: Floats, options: ResolvedOptions) -> None:
-        super().__init__(hits, options)
+        self._hits, self._options = hits, options
         with step("expand"):
             rows = self._starts = [_word_rows(part_hits, options) for part_hits in hits]
         with step("score"):

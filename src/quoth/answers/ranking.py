@@ -185,10 +185,9 @@ class Scored:
     """
 
     key_C: NDArray[np.uint64]
+    _hits: Sequence[KeyHits]
     _starts: Sequence[Rows]
-
-    def __init__(self, hits: Sequence[KeyHits], options: ResolvedOptions) -> None:
-        self._hits, self._options = hits, options
+    _options: ResolvedOptions
 
     def _scored(self, known: Sums) -> Occurrences:
         """The candidates with their scores by the equation alone."""
