@@ -62,11 +62,12 @@ def test_questions_are_told_as_blanks(questions: Path, tmp_path: Path, make: Mak
     assert [each["question"].rstrip(".") for each in made] == [told for told in TOLD.values() if told]
 
 
-def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_under_other_titles(
-    tmp_path: Path, make: Make
-) -> None:
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    """Questions whose answers are names and terms, all of one text."""
     terms = ["wheel", "brass", "steam", "paper", "cards", "notes", "prints", "tables", "gears", "looms"]
     names = ["Ada Lovelace", "Luigi Menabrea", "Charles Babbage", "Mary Somerville", "London", "Turin", "Paris"]
+    names += ["Grace Hopper", "Emmy Noether", "Alan Turing", "Georg Cantor"]
     text = ", ".join((*terms, *names))
     rows = [
         {
@@ -78,7 +79,14 @@ def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_unde
         }
         for each in (*terms, *names)
     ]
-    made = make("field_pages.py", written(tmp_path / "q.jsonl", rows), tmp_path / "f.jsonl.gz", "--count", "60")
+    return written(tmp_path / "q.jsonl", rows)
+
+
+def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_under_other_titles(
+    words: Path, tmp_path: Path, make: Make
+) -> None:
+    text = read_examples(words)[0].passage.text
+    made = make("field_pages.py", words, tmp_path / "f.jsonl.gz", "--count", "60", "--seed", "1")
     assert len(made) == 60
     for each in made:
         (answer,), label = each["answers"], each["id"].split("-")[2]
@@ -88,6 +96,52 @@ def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_unde
         assert sum(label in other for other in others) == 3, "the same fields under other titles"
         assert len(others) - 3 <= 1, "another section about the subject"
         assert all(page["title"] != each["title"] for page in each["negatives"])
+
+
+def test_a_row_holds_what_is_asked_of_it_or_has_no_such_column(words: Path, tmp_path: Path, make: Make) -> None:
+    made = make("field_pages.py", words, tmp_path / "r.jsonl.gz", "--count", "200", "--rows")
+    seen = {"absent": 0, "name": 0, "value": 0, "alone": 0}
+    for each in made:
+        label, context = each["id"].rsplit("-", 1)[1], each["context"]
+        seen["alone"] += "\n" not in context
+        if not each["answers"]:
+            assert label in each["question"]
+            assert label not in context.lower()
+            seen["absent"] += 1
+            continue
+        (answer,) = each["answers"]
+        before = context[: answer["start"]].rpartition("\n")[2]
+        assert context[answer["start"] :].startswith(answer["text"])
+        assert before.lower().endswith((f"{label}: ", f"{label} is ")) or not before
+        seen["value" if " | " in before or "; " in before else "name"] += 1
+        row = next(line for line in context.split("\n") if line.startswith(before))
+        assert row not in [other["context"] for other in each["negatives"]]
+    assert min(seen.values()) > 10
+
+
+def test_what_a_passage_does_not_say_is_asked_of_it(tmp_path: Path, make: Make) -> None:
+    long = "Her notes are kept in the library of a college, which shows them to whoever asks, on every day of the week."
+    turin = "Luigi Menabrea was born in Turin on 4 September 1809."
+    context = f"Ada Lovelace was born in London. {long} London has her desk. {turin}"
+    told = {
+        "Where was Ada Lovelace born?": "London",
+        "Where was Luigi Menabrea born?": "Turin",
+        "When was Luigi Menabrea born?": "4 September 1809",
+    }
+    rows = [
+        {"id": said, "title": "", "context": context, "question": question, "answers": [answer]}
+        for question, said in told.items()
+        for answer in [{"text": said, "start": context.index(said)}]
+    ]
+    made = make("absent_answers.py", written(tmp_path / "told.jsonl", rows), tmp_path / "absent.jsonl.gz")
+    assert not any(each["answers"] for each in made)
+    without = f"Ada Lovelace was born in London. {long} London has her desk."
+    assert {(each["question"], each["context"]) for each in made} == {
+        ("Where was Ada Lovelace born?", f"{long} {turin}"),
+        ("Where was Luigi Menabrea born?", without),
+        ("When was Luigi Menabrea born?", without),
+        ("When was Ada Lovelace born?", context),
+    }
 
 
 def test_relations_become_statements_and_dates_after_in_keep_their_year_alone(tmp_path: Path, make: Make) -> None:
