@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from relation_blanks import TEMPLATES
+from relation_blanks import templated
 
 from quoth.corpus.documents import read_text
 from quoth.text.passages import sentences
@@ -38,15 +38,6 @@ def without_evidence(example: Example) -> Example | None:
     return {**example, "context": kept, "answers": []}
 
 
-def asked_of(question: str) -> tuple[str, str]:
-    """A templated question's template and subject; "" if it is of none."""
-    asked = question.strip().rstrip("?").strip()
-    for pattern, _ in TEMPLATES:
-        if found := pattern.fullmatch(asked):
-            return pattern.pattern, found[1]
-    return "", ""
-
-
 def not_said(examples: Iterable[Example], rng: random.Random) -> Iterator[Example]:
     """For every subject of a passage a question that is asked of subjects like it, but not of it.
 
@@ -54,7 +45,7 @@ def not_said(examples: Iterable[Example], rng: random.Random) -> Iterator[Exampl
     """
     known: dict[tuple[str, str], list[tuple[str, Example]]] = defaultdict(list)
     for example in examples:
-        template, subject = asked_of(example["question"])
+        template, subject, _ = templated(example["question"])
         if template:
             known[example["context"], subject].append((template, example))
     beside: dict[str, set[str]] = defaultdict(set)

@@ -212,11 +212,16 @@ def page(
     return text.rstrip(), places
 
 
+def fields_of(subject: str) -> list[tuple[str, str]]:
+    """The fields that a page about a subject may have, each with the kind of its value."""
+    return re.findall(r"([^|= ][^|=]*)=([a-z]+)", " ".join(SUBJECTS[subject].split()))
+
+
 def examples(words: Words, rng: random.Random) -> Iterator[dict[str, Any]]:
     """Questions and blanks about one group of pages after the other."""
     for group in count():
         subject = rng.choice(sorted(SUBJECTS))
-        every = re.findall(r"([^|= ][^|=]*)=([a-z]+)", " ".join(SUBJECTS[subject].split()))
+        every = fields_of(subject)
         fields, style = rng.sample(every, rng.randint(4, len(every))), rng.choice(STYLES)
         names = rng.sample(words.words if subject == "program" else words.names, 4)
         section = rng.choice(("", "", f" - {rng.choice(words.words).capitalize()}", f" ({subject})"))
@@ -257,7 +262,7 @@ def rows(words: Words, rng: random.Random) -> Iterator[dict[str, Any]]:
     """Questions about the rows of one table after the other; the other rows are beside the one asked, or negatives."""
     for group in count():
         subject = rng.choice(sorted(SUBJECTS))
-        every = re.findall(r"([^|= ][^|=]*)=([a-z]+)", " ".join(SUBJECTS[subject].split()))
+        every = fields_of(subject)
         rng.shuffle(every)
         fields, absent = every[:-2][: rng.randint(2, 7)], every[-2:]
         names = rng.sample(words.persons if subject == "athlete" else words.names, rng.randint(3, 8))

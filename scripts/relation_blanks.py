@@ -200,23 +200,29 @@ def main() -> None:
     print(f"{options.output}: {written:,} of {read:,} examples, {blanks:,} of them blanks")
 
 
-def blanked(question: str, answers: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The statements a question can become, with their answers; after "in", a date's answer is its year."""
+def templated(question: str) -> tuple[str, str, list[str]]:
+    """The pattern of a question's template, its subject, and the statements it can become; "" and none if no template
+    fits."""
     asked = question.strip().rstrip("?").strip()
     for pattern, statements in TEMPLATES:
-        found = pattern.fullmatch(asked)
-        if found is None:
-            continue
-        for statement in statements:
-            given = list(answers)
-            if asked.startswith(("When", "On what date", "In what year", "What is the date")):
-                dated = [year(each) if " in _" in statement else each for each in given]
-                given = [each for each in dated if each]
-                if " on _" in statement and all(each["text"].isdigit() for each in given):
-                    continue  # a year alone does not stand after "on"
-            if given:
-                yield statement.replace("X", found[1], 1).replace("_", MASK, 1) + ".", given
-        return
+        if found := pattern.fullmatch(asked):
+            return pattern.pattern, found[1], statements
+    return "", "", []
+
+
+def blanked(question: str, answers: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The statements a question can become, with their answers; after "in", a date's answer is its year."""
+    is_dated = question.strip().startswith(("When", "On what date", "In what year", "What is the date"))
+    _, subject, statements = templated(question)
+    for statement in statements:
+        given = list(answers)
+        if is_dated:
+            dated = [year(each) if " in _" in statement else each for each in given]
+            given = [each for each in dated if each]
+            if " on _" in statement and all(each["text"].isdigit() for each in given):
+                continue  # a year alone does not stand after "on"
+        if given:
+            yield statement.replace("X", subject, 1).replace("_", MASK, 1) + ".", given
 
 
 def year(answer: dict[str, Any]) -> dict[str, Any]:

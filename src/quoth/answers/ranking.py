@@ -8,6 +8,7 @@ Shape suffixes that differ from the project's: M places of a phrase, B buckets o
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -178,7 +179,7 @@ def best_groups(groups: Groups, log_score_C: Doubles, total: float, top_k: int) 
     ]
 
 
-class Scored:
+class Scored(ABC):
     """Candidates of some tables, whose scores may need sums over other tables' candidates too.
 
     `key_C` is equal for occurrences of one phrase, `_starts` has the candidates' first rows, table by table.
@@ -189,9 +190,9 @@ class Scored:
     _starts: Sequence[Rows]
     _options: ResolvedOptions
 
+    @abstractmethod
     def _scored(self, known: Sums) -> Occurrences:
         """The candidates with their scores by the equation alone."""
-        raise NotImplementedError
 
     def sums(self, known: Sums) -> Sums:
         """This part's share of the sums that can be computed from those known."""

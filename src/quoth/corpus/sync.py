@@ -159,19 +159,21 @@ class _Sync:
             raise InputError("an id occurs twice; give each document its own")
         indexed = self._origins.of(self._folder)
         for each in documents:
-            owner = self._owner.get(each.id)
-            if owner not in (None, name) and (self._folder / owner).exists():
-                raise InputError(f"{owner} has a document {each.id!r} too; give each document its own id")
-            elsewhere = owner is None and each.id not in indexed
+            if other := self._other(each.id, name):
+                raise InputError(f"{other} has a document {each.id!r} too; give each document its own id")
+            elsewhere = each.id not in self._owner and each.id not in indexed
             if elsewhere and digest_in(self._corpus, each.id) not in ("", digest_of(each)):
                 raise InputError(f"the corpus has another document {each.id!r}, not from here; rename the file")
         return documents
 
     def _apart(self, document: Document, name: str) -> Document:
         """A document of a file, with the file in front of its id if it is a record whose id another file has."""
-        owner = self._owner.get(document.id, name)
-        is_taken = owner != name and (self._folder / owner).exists()
-        return with_file(document, name) if is_taken and document.id != name else document
+        return with_file(document, name) if document.id != name and self._other(document.id, name) else document
+
+    def _other(self, document_id: str, name: str) -> str:
+        """The other file of the folder that has a document of this id; "" if none has."""
+        owner = self._owner.get(document_id, name)
+        return owner if owner != name and (self._folder / owner).exists() else ""
 
     def _count(self, name: str, documents: Digests) -> None:
         if name not in self._files and all(digest_in(self._corpus, each) == own for each, own in documents.items()):

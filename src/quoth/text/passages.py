@@ -88,8 +88,8 @@ _SHORTENED = (
     "co corp bros dept univ assn jan feb mar apr jun jul aug sept sep oct nov dec ph feat al ext tel"
 )
 _ABBREVIATIONS = frozenset(_SHORTENED.split())
-_LAST = frozenset({"rd", "ave", "blvd", "jr", "sr", "inc", "ltd", "co", "corp", "bros", "univ", "assn", "al"})
-"""Abbreviations that stand behind a name: a capital after one begins a sentence."""
+_IN_FRONT = _ABBREVIATIONS - {"rd", "ave", "blvd", "jr", "sr", "inc", "ltd", "co", "corp", "bros", "univ", "assn", "al"}
+"""Those that do not stand behind a name, where a capital after one begins a sentence."""
 _CLOSES = {")": "(", "]": "[", "}": "{", "”": "“"}
 
 
@@ -173,8 +173,8 @@ def _split_blocks(text: str, limit: int) -> Ranges:
         headed = is_heading(text, lines, i - 1)
         above[i - 1] |= headed and above[i]
         if rows[i - 1] or (above[i] and not headed):
-            apart.insert(0, lines[i].start)
-    cuts = pairwise([0, *apart, len(text)])
+            apart.append(lines[i].start)
+    cuts = pairwise([0, *reversed(apart), len(text)])
     return [(start + a, start + b) for start, end in cuts for a, b in _split_block(text[start:end], limit)]
 
 
@@ -307,8 +307,7 @@ def whole_sentences(text: str) -> Ranges:
 
 def _goes_with(word: str, following: str) -> bool:
     """Whether a word with a full stop is short for something, and belongs to what begins with this character."""
-    is_short = word.casefold() in _ABBREVIATIONS - _LAST
-    return is_short and (following.isdigit() or word[0].isupper())
+    return word.casefold() in _IN_FRONT and (following.isdigit() or word[0].isupper())
 
 
 def _sentence_ends(text: str) -> list[int]:

@@ -110,7 +110,8 @@ def most_frequent(texts: Sequence[str], kind: str, top_k: int = HITS) -> tuple[s
 
 def frequent_phrases(corpus: Corpus) -> Phrases:
     """Gives every blank of a kind the same answers: the most frequent phrases of the corpus."""
-    best = cache(lambda kind: most_frequent([passage.text for passage in corpus.passages()], kind))
+    texts = cache(lambda: [passage.text for passage in corpus.passages()])
+    best = cache(lambda kind: most_frequent(texts(), kind))
     return lambda blank: best(blank.kind)
 
 
