@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,11 @@ from quoth.hub import READER_FILE, ModelSource
 from quoth.reader.config import NEVER, ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText, read_examples
 from quoth.reader.spans import Reading
-from quoth.reader.training import Inputs, ReadingTask, reading_loss, right_spans
-from quoth.reader.weights import load_reader
+from quoth.reader.training import Inputs, ReadingTask, distillation_loss, reading_loss, right_spans
+from quoth.reader.weights import load_reader, save_reader
 from quoth.training.recipes import run_recipe
 from quoth.training.trainer import Progress, Step
-from tiny import tiny_bert
+from tiny import tiny_bert, tiny_mpnet
 
 CITIES = {"France": "Paris", "Germany": "Berlin", "Greece": "Athens", "Korea": "Seoul", "Egypt": "Cairo"}
 
@@ -45,10 +46,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def start(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an untrained reader of small windows."""
-    from quoth.reader.weights import save_reader
+    return untrained(base, tmp_path_factory.mktemp("start") / "m")
 
-    folder = tmp_path_factory.mktemp("start") / "m"
+
+def untrained(base: Path, folder: Path) -> Path:
+    """A folder with an untrained reader of small windows."""
     config = ReaderConfig(**SMALL, base=str(base))
     torch.manual_seed(0)
     model, _ = load_reader(ModelSource("tiny", config, None, str(base)))
@@ -124,6 +126,26 @@ def test_the_gradient_of_the_shared_normalisation() -> None:
     assert reading_loss(odds, right, owner, 3).item() == pytest.approx(expected)
 
 
+def test_the_distance_to_a_teacher_is_the_divergence_of_all_answers() -> None:
+    random = torch.Generator().manual_seed(1)
+    odds, taught = torch.randn((2, 4, 3, 2), generator=random, dtype=torch.float64)
+    odds[0, 0, 0] = taught[0, 0, 0] = NEVER
+    odds.requires_grad_()
+    owner, temperature = torch.tensor([1, 0, 1, 1]), 1.5
+    expected = 0.0
+    for q in range(2):
+        mine = owner == q
+        log_q, log_p = (
+            (torch.cat([each[mine].flatten(), torch.zeros(1, dtype=torch.float64)]) / temperature).log_softmax(dim=0)
+            for each in (odds.detach(), taught)
+        )
+        expected += float((log_p.exp() * (log_p - log_q)).sum()) * temperature**2 / 2
+    assert distillation_loss(odds, taught, owner, 2, temperature).item() == pytest.approx(expected)
+    assert torch.autograd.gradcheck(lambda x: distillation_loss(x, taught, owner, 2, temperature), (odds,))
+    same = odds.detach()
+    assert distillation_loss(same, same, owner, 2, temperature).item() == pytest.approx(0, abs=1e-12)
+
+
 def test_parts_of_a_batch_together_are_the_batch(base: Path) -> None:
     gradients = []
     for padded in (64, 100000):
@@ -138,11 +160,11 @@ def test_parts_of_a_batch_together_are_the_batch(base: Path) -> None:
 
 def test_what_is_shown(base: Path) -> None:
     alone = make_task(base, negative_share=0.0, unanswerable=0.0)
-    assert [len(each.right_R2) for each in alone._shown(0, 0)] == [1]
+    assert [len(each.right_R2) for each in alone._shown(alone._inputs, 0, 0)] == [1]
     both = make_task(base, negative_share=1.0, unanswerable=0.0)
-    assert [len(each.right_R2) for each in both._shown(0, 0)] == [1, 0]
+    assert [len(each.right_R2) for each in both._shown(both._inputs, 0, 0)] == [1, 0]
     hidden = make_task(base, unanswerable=1.0)
-    assert [len(each.right_R2) for each in hidden._shown(0, 0)] == [0]
+    assert [len(each.right_R2) for each in hidden._shown(hidden._inputs, 0, 0)] == [0]
 
 
 def test_an_answer_that_cannot_be_marked_teaches_nothing(base: Path) -> None:
@@ -212,6 +234,29 @@ def test_it_learns_and_a_run_in_slices_ends_at_the_same_weights(questions: Path,
     assert whole.keys() == sliced.keys()
     for name, weight in whole.items():
         assert torch.equal(weight, sliced[name]), name
+
+
+def test_it_learns_from_a_teacher(questions: Path, start: Path, tmp_path: Path) -> None:
+    settings = {"unanswerable": 0, "negative_share": 1, "num_negatives": 1}
+    other = untrained(tiny_mpnet(tmp_path / "mpnet"), tmp_path / "other")
+    run(questions, other, tmp_path / "teacher", epochs=20, **settings)
+    _, itself = run(questions, start, tmp_path / "itself", teacher=start, teacher_weight=1, epochs=1, **settings)
+    assert itself[0].loss == pytest.approx(0, abs=1e-5)
+    _, told = run(
+        questions, start, tmp_path / "pupil", teacher=tmp_path / "teacher", teacher_weight=1, epochs=20, **settings
+    )
+    assert told[-1].loss < 0.3 * told[0].loss
+    _, both = run(
+        questions, start, tmp_path / "both", teacher=tmp_path / "teacher", teacher_weight=0.25, epochs=1, **settings
+    )
+    _, alone = run(questions, start, tmp_path / "alone", epochs=1, **settings)
+    assert both[0].loss == pytest.approx(0.25 * told[0].loss + 0.75 * alone[0].loss, rel=1e-4)
+
+
+def test_a_teacher_of_other_tokens_is_refused(questions: Path, start: Path, tmp_path: Path) -> None:
+    other = untrained(tiny_bert(tmp_path / "b", [ascii_lowercase]), tmp_path / "other")
+    with pytest.raises(InputError, match=r"teacher '.*other' cuts texts into other tokens than the reader"):
+        run(questions, start, tmp_path / "m", teacher=other)
 
 
 def test_a_run_with_dropout_can_be_repeated(questions: Path, start: Path, tmp_path: Path) -> None:

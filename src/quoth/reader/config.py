@@ -149,6 +149,14 @@ class ReaderTrainConfig(LoopConfig):
     padded_tokens: Annotated[int, Ge(64), "Number of tokens, at most, that are encoded together, padding included."] = (
         4096
     )
+    teacher: Annotated[
+        str,
+        "Name or folder of a larger reader to learn from beside the right answers; its vocabulary must be the same.",
+    ] = ""
+    teacher_weight: Annotated[Share, "Weight of the teacher's answers; the right ones have the rest."] = 0.5
+    temperature: Annotated[Positive, "What the teacher's and the reader's log odds are divided by to compare them."] = (
+        1.5
+    )
 
     def check(self) -> None:
         if self.lora_rank:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,11 +22,11 @@ from quoth.datasets.judging import has_answer
 from quoth.datasets.questions import QAExample
 from quoth.encoders.transformer import attend_in_fp32, can_load
 from quoth.errors import InputError
-from quoth.hub import MINILM, ModelSource
+from quoth.hub import MINILM, ModelSource, locate
 from quoth.reader.config import ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, read_examples
 from quoth.reader.network import SpanReaderModel
-from quoth.reader.training import Inputs, ReadingTask
+from quoth.reader.training import Inputs, ReadingTask, Teacher
 from quoth.reader.weights import load_reader
 from quoth.records import Document
 from quoth.storage import atomic_write_bytes
@@ -43,17 +43,25 @@ def prepare(run: Run, config: ReaderTrainConfig) -> Job:
     if source.folder is None:
         source = replace(source, config=replace(source.config, head=config.head, span_width=config.span_width))
     run.claim()
-    examples, shares = _examples(run.inputs, run.on_bad)
-    examples = _with_negatives(examples, run)
+    examples, shares = read_files(run.inputs, run.on_bad)
+    examples = with_negatives(examples, run.output, run.counter)
     torch.manual_seed(config.seed)
     model, tokenizer = load_reader(source, with_dropouts=config.dropout > 0)
     base = _compared_with(source, model)
     if config.dropout and config.bf16 and run.device == "cpu":
         attend_in_fp32(model.encoder)
     inputs = Inputs(examples, tokenizer, source.config, run.counter("tokenizing texts"))
-    task = ReadingTask(model, base, inputs, shares, config, run.device)
+    task = ReadingTask(model, base, inputs, shares, config, run.device, _teacher(examples, config))
     config = replace(config, steps=task.steps_of(config.epochs))
     return Job(task, replace(config, warmup_steps=round(config.warmup_ratio * config.steps)))
+
+
+def _teacher(examples: Sequence[ReadingExample], config: ReaderTrainConfig) -> Teacher | None:
+    if not config.teacher:
+        return None
+    source = locate(config.teacher, ReaderConfig)
+    model, tokenizer = load_reader(source)
+    return Teacher(model, Inputs(examples, tokenizer, source.config))
 
 
 def _compared_with(source: ModelSource[ReaderConfig], model: SpanReaderModel) -> SpanReaderModel | Path:
@@ -69,7 +77,9 @@ def _compared_with(source: ModelSource[ReaderConfig], model: SpanReaderModel) ->
     return copy.deepcopy(model) if source.folder is None else load_reader(replace(source, folder=None))[0]
 
 
-def _examples(files: Sequence[str], on_bad: OnBad | None) -> tuple[list[ReadingExample], list[tuple[int, int, float]]]:
+def read_files(
+    files: Sequence[str], on_bad: OnBad | None = None
+) -> tuple[list[ReadingExample], list[tuple[int, int, float]]]:
     """All examples; and for each file the numbers of its first example and of the one after its last, and its share."""
     every: list[ReadingExample] = []
     shares = []
@@ -89,21 +99,23 @@ def _examples(files: Sequence[str], on_bad: OnBad | None) -> tuple[list[ReadingE
     return every, shares
 
 
-def _with_negatives(examples: Sequence[ReadingExample], run: Run) -> list[ReadingExample]:
+def with_negatives(
+    examples: Sequence[ReadingExample], output: Path, counter: Callable[[str, int], Callable[[int], None]]
+) -> list[ReadingExample]:
     """The examples. Those without negatives get BM25's best passages of the other examples that do not contain an
-    answer's text; they are searched once and kept with the run."""
+    answer's text; they are searched once and kept in the folder `output`."""
     texts = list(dict.fromkeys(passage for example in examples for passage in (example.passage, *example.negatives)))
     digest = hashlib.sha256()
     for example in examples:
         digest.update(f"{example.question}\0{example.passage.text}\0{example.answers}\n".encode())
-    label, file = digest.hexdigest(), run.output / _NEGATIVES_FILE
+    label, file = digest.hexdigest(), output / _NEGATIVES_FILE
     kept = json.loads(file.read_bytes()) if file.is_file() else {}
     if kept.get("label") != label:
-        folder = run.output / "passages.quoth"
+        folder = output / "passages.quoth"
         shutil.rmtree(folder, ignore_errors=True)
         corpus = Corpus.create(folder, splitter=WHOLE)
         corpus.add(Document(str(i), passage.title, passage.text) for i, passage in enumerate(texts))
-        progress, negatives = run.counter("searching negatives for examples", len(examples)), list[list[int]]()
+        progress, negatives = counter("searching negatives for examples", len(examples)), list[list[int]]()
         for number, example in enumerate(examples):
             negatives.append([] if example.negatives else _negatives(example, corpus))
             if number % 100 == 0:

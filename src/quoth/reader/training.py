@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quoth.encoders.transformer import pair_batch
+from quoth.errors import InputError
 from quoth.reader.config import NEVER, ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText
 from quoth.reader.network import SpanReaderModel
@@ -115,6 +116,42 @@ def reading_loss(odds_BTW: Tensor, right_BTW: Tensor, question_B: Tensor, num_qu
     return (every_Q - right_Q.masked_fill(~answered_Q, 0.0)).mean()
 
 
+def distillation_loss(
+    odds_BTW: Tensor, teacher_BTW: Tensor, question_B: Tensor, num_questions: int, temperature: float
+) -> Tensor:
+    """How far a reader's answers are from its teacher's (Hinton et al. 2015, §2): scalar.
+
+    In plain words: the teacher's softmax over all spans of a question's passages and "no answer" is the target, so that
+    what it takes for likely counts, not only what was marked.
+    Inputs: log odds of spans against "no answer", the reader's and the teacher's [B, T, W]; the question of each
+    input's passage [B].
+    Formula: mean over questions of τ² Σ p log(p / q), p the softmax of the teacher's odds / τ and q the reader's.
+    When to use: beside `reading_loss`, with a larger reader as the teacher.
+    """
+    none_Q, numbers_Q = odds_BTW.new_zeros(num_questions), torch.arange(num_questions, device=question_B.device)
+    groups = torch.cat([question_B, numbers_Q])
+
+    def log_sums(each_BTW: Tensor) -> Tensor:
+        every = torch.cat([each_BTW.flatten(1).logsumexp(dim=1), none_Q])
+        return grouped_logsumexp(every, groups, num_questions)
+
+    own_BTW, taught_BTW = odds_BTW / temperature, teacher_BTW / temperature
+    own_Q, taught_Q = log_sums(own_BTW), log_sums(taught_BTW)
+    log_p_BTW = taught_BTW - taught_Q[question_B, None, None]
+    log_q_BTW = own_BTW - own_Q[question_B, None, None]
+    spans_B = (log_p_BTW.exp() * (log_p_BTW - log_q_BTW)).flatten(1).sum(dim=1)
+    nothing_Q = (-taught_Q).exp() * (own_Q - taught_Q)
+    return (nothing_Q.index_add(0, question_B, spans_B)).mean() * temperature**2
+
+
+@dataclass(frozen=True, slots=True)
+class Teacher:
+    """A reader to learn from, and its own inputs of the same examples."""
+
+    model: SpanReaderModel
+    inputs: Inputs
+
+
 class ReadingTask:
     """Learns to mark the answer in the passage that has it."""
 
@@ -126,9 +163,12 @@ class ReadingTask:
         shares: Sequence[tuple[int, int, float]],
         config: ReaderTrainConfig,
         device: str = "cpu",
+        teacher: Teacher | None = None,
     ) -> None:
-        self.device = torch.device(device)
+        self.device, self._teacher = torch.device(device), teacher
         self.model, self._base, self._inputs, self._config = model.to(self.device), base, inputs, config
+        if teacher:
+            teacher.model.to(self.device).eval().requires_grad_(False)
         set_dropout(model, config.dropout)
         self._shares = shares
         for parameter in model.parameters():
@@ -144,21 +184,23 @@ class ReadingTask:
         return max(round(epochs * self._per_epoch), 1)
 
     def backward(self, step: int) -> Step:
-        """Add the gradient of `reading_loss` for the step's questions. Those are skipped whose answer is no legal span
-        of their passage, such as one longer than `span_width`: they would teach that there is none."""
+        """Add the gradient of `reading_loss`, and of `distillation_loss` if there is a teacher, for the step's
+        questions. Those are skipped whose answer is no legal span of their passage, such as one longer than
+        `span_width`: they would teach that there is none."""
         batches = self._epoch(step // self._per_epoch)
         numbers = batches[step % self._per_epoch]
-        shown = [inputs for number in numbers.tolist() if (inputs := self._shown(number, step))]
+        shown = [inputs for number in numbers.tolist() if (inputs := self._shown(self._inputs, number, step))]
         skipped = len(numbers) - len(shown)
         if not shown:
             return Step(None, 0, skipped)
         read = [seen for inputs in shown for seen in inputs]
+        taught = self._taught(read, numbers.tolist(), step)
         question_B = torch.tensor([q for q, inputs in enumerate(shown) for _ in inputs])
-        odds, right, owner = [], [], []
+        odds, right, owner, soft = [], [], [], []
         width = max(len(seen.reading.pair.ids_T) for seen in read)
         for members in batches_by_length([len(seen.reading.pair.ids_T) for seen in read], self._config.padded_tokens):
             part = [read[member] for member in members]
-            odds_BTW = self._odds([seen.reading for seen in part])
+            odds_BTW = self._odds(self.model, self._inputs, part)
             right_BTW = torch.zeros(odds_BTW.shape, dtype=torch.bool)
             for row, seen in enumerate(part):
                 first_R, beyond_R = seen.right_R2.T
@@ -167,18 +209,50 @@ class ReadingTask:
             odds.append(torch.nn.functional.pad(odds_BTW, (0, 0, 0, missing), value=NEVER))
             right.append(torch.nn.functional.pad(right_BTW, (0, 0, 0, missing)))
             owner.append(question_B[members])
-        loss = reading_loss(
-            torch.cat(odds), torch.cat(right).to(self.device), torch.cat(owner).to(self.device), len(shown)
-        )
+            if taught:
+                soft.append(self._soft(part, [taught[member] for member in members], width))
+        of_questions = torch.cat(owner).to(self.device), len(shown)
+        loss = reading_loss(torch.cat(odds), torch.cat(right).to(self.device), *of_questions)
+        if soft:
+            config = self._config
+            near = distillation_loss(torch.cat(odds), torch.cat(soft), *of_questions, config.temperature)
+            loss = (1 - config.teacher_weight) * loss + config.teacher_weight * near
         loss.backward()  # type: ignore[no-untyped-call]
         return Step(loss.item(), sum(len(seen.reading.pair.ids_T) for seen in read), skipped)
 
-    def _odds(self, read: Sequence[Reading]) -> Tensor:
-        batch = pair_batch(self._inputs.tokenizer, [reading.pair for reading in read], self.device)
-        legal_BTW = legal_in(read, batch["input_ids"].shape[1], self.model.config.span_width)
+    def _odds(self, model: SpanReaderModel, inputs: Inputs, read: Sequence[Input]) -> Tensor:
+        batch = pair_batch(inputs.tokenizer, [seen.reading.pair for seen in read], self.device)
+        legal_BTW = legal_in([seen.reading for seen in read], batch["input_ids"].shape[1], self.model.config.span_width)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.bf16):
-            odds_BTW: Tensor = self.model(batch, torch.from_numpy(legal_BTW).to(self.device))
+            odds_BTW: Tensor = model(batch, torch.from_numpy(legal_BTW).to(self.device))
         return odds_BTW
+
+    def _taught(self, read: Sequence[Input], numbers: Sequence[int], step: int) -> list[Input]:
+        """The teacher's inputs of the same windows. Raises InputError if they are of other tokens."""
+        if self._teacher is None:
+            return []
+        taught = [seen for number in numbers for seen in self._shown(self._teacher.inputs, number, step)]
+        ours = [seen.reading.offsets_T2 for seen in read]
+        theirs = [seen.reading.offsets_T2 for seen in taught]
+        if len(ours) != len(theirs) or not all(map(np.array_equal, ours, theirs)):
+            raise InputError(
+                f"teacher {self._config.teacher!r} cuts texts into other tokens than the reader; name one whose base "
+                "has the same vocabulary"
+            )
+        return taught
+
+    @torch.no_grad()
+    def _soft(self, read: Sequence[Input], taught: Sequence[Input], width: int) -> Tensor:
+        """The teacher's odds of the spans, at the reader's places: [B, width, W]."""
+        assert self._teacher is not None
+        odds_BTW = self._odds(self._teacher.model, self._teacher.inputs, taught)
+        placed_BTW = odds_BTW.new_full((len(read), width, odds_BTW.shape[2]), NEVER)
+        for row, (own, theirs) in enumerate(zip(read, taught, strict=True)):
+            length = len(own.reading.flags_T)
+            placed_BTW[row, own.reading.body : own.reading.body + length] = odds_BTW[
+                row, theirs.reading.body : theirs.reading.body + length
+            ]
+        return placed_BTW
 
     def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
         """An epoch's batches: each file's share, examples of similar length together."""
@@ -196,16 +270,16 @@ class ReadingTask:
         count = max(round(share * (last - first)), 1)
         return list(turns(epoch * count, (epoch + 1) * count, last - first, lambda _: order))
 
-    def _shown(self, number: int, step: int) -> list[Input]:
+    def _shown(self, inputs: Inputs, number: int, step: int) -> list[Input]:
         """The passages that are read for an example in a step: its own, or not; and negatives, or none. Nothing if its
         answer cannot be marked."""
-        config, example = self._config, self._inputs.examples[number]
+        config, example = self._config, inputs.examples[number]
         rng = np.random.default_rng((config.seed, 1, step, number))
         hidden, compared = rng.random() < config.unanswerable, rng.random() < config.negative_share
-        negatives = [self._inputs.read(number, negative) for negative in example.negatives[: config.num_negatives]]
+        negatives = [inputs.read(number, negative) for negative in example.negatives[: config.num_negatives]]
         if hidden and negatives:
             return negatives[:1]
-        own = self._inputs.read(number, example.passage, example.answers)
+        own = inputs.read(number, example.passage, example.answers)
         if example.answers and not len(own.right_R2):
             return []
         return [own, *negatives] if compared else [own]
