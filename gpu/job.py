@@ -19,27 +19,19 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import numpy as np
 import torch
+from reader_job import joined
 from realm_job import REALM_JOBS, train_realm
-from safetensors.torch import load_file, save_file
 
 from quoth.corpus.documents import read_documents
-from quoth.encoders.bert import all_whole
-from quoth.hub import MINILM, ModelSource
 from quoth.npm.batches import tokenize_documents
 from quoth.npm.collate import make_batch
 from quoth.npm.config import NPMConfig, TrainConfig
 from quoth.npm.grad_cache import Contrast
-from quoth.reader.config import ReaderConfig
 from quoth.text.tokenizer import FastTokenizer, TextTokenizer
 from quoth.training.distributed import SINGLE_PROCESS
 from quoth.training.recipes import RECIPES, run_recipe
 
-RETURNED = (
-    *("adapter_model.safetensors", "adapter_config.json", "reader.safetensors", "quoth.json", "log.jsonl"),
-    *("model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"),  # of a reader with its own base
-)
-LARGEST = 60e6
-"""What is larger stays in the work folder, such as a teacher of 110 million weights."""
+RETURNED = ("adapter_model.safetensors", "adapter_config.json", "quoth.json", "log.jsonl")
 TINY = {
     "steps": "3",
     "batch_size": "4",
@@ -67,29 +59,15 @@ JOBS = {
     "full": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "0", "learning_rate": "0.0003"}),
     "clean-keys": Job("npm-mini-gpu", {"steps": "800", "contrast_with": "clean"}),
 }
-_READER = {"epochs": "4", "batch_size": "64", "bf16": "true", "padded_tokens": "65536", "num_negatives": "3"}
-READER_JOBS = {
-    "reader": _READER,
-    "reader-mlp": _READER | {"head": "mlp", "num_negatives": "2"},
-    "teacher": _READER | {"epochs": "2", "learning_rate": "0.00005"},
-}
-TINY_READER = {"epochs": "1", "batch_size": "2", "bf16": "false", "log_every": "1", "padded_tokens": "512"}
 MEMORY = "memory-large"
 
 
 def base_of(options: argparse.Namespace) -> tuple[str, Path | None]:
     """The model to start an NPM from, and the folder of its base if that is another than the shipped one: its packed
     parts are joined in the work folder, in fp32."""
-    parts, folder = sorted((options.input / "base").glob("part-*.safetensors")), options.work / "base"
-    if not parts:
-        return str(options.input / "base"), None
-    if not (folder / "config.json").is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        stored = {name: tensor for part in parts for name, tensor in load_file(part).items()}
-        save_file(all_whole(stored), folder / "model.safetensors")
-        for file in (options.input / "base").glob("*.json"):
-            shutil.copy(file, folder)
-    return "quoth-mini-base", folder
+    packed = options.input / "base"
+    folder = joined(packed, options.work / "base")
+    return (str(packed), None) if folder == packed else ("quoth-mini-base", folder)
 
 
 def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
@@ -108,23 +86,6 @@ def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
     )
     speeds = [json.loads(line)["tokens_per_second"] for line in (work / "log.jsonl").read_text().splitlines()]
     return {"done": done, "body_tokens_per_second": float(np.median(speeds))}
-
-
-def train_reader(settings: dict[str, str], options: argparse.Namespace, work: Path) -> dict[str, Any]:
-    """One slice of training a reader on the packed questions and blanks (`reading-…`), from the packed base."""
-    folder, base = base_of(options)
-    shipped = ModelSource("base", ReaderConfig(base=MINILM), None, folder)
-    done = run_recipe(
-        "reader",
-        [str(file) for file in sorted(options.input.glob("reading-*"))],
-        work,
-        settings | (TINY_READER if options.tiny else {}),
-        model="quoth-reader-base" if base else shipped,
-        base=base and str(base),
-        seconds=options.seconds,
-        progress=lambda now: print(now, flush=True),
-    )
-    return {"done": done}
 
 
 def memory(options: argparse.Namespace) -> dict[str, Any]:
@@ -163,7 +124,7 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job", choices=[*JOBS, *READER_JOBS, *REALM_JOBS, MEMORY])
+    parser.add_argument("job", choices=[*JOBS, *REALM_JOBS, MEMORY])
     parser.add_argument("--input", type=Path, required=True, help="folder made by gpu/pack.py")
     parser.add_argument("--work", type=Path, default=Path("runs/gpu-work"), help="checkpoints, kept between slices")
     parser.add_argument("--out", type=Path, required=True, help="what is brought back")
@@ -174,8 +135,6 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     if options.job == MEMORY:
         facts = memory(options)
-    elif options.job in READER_JOBS:
-        facts = train_reader(READER_JOBS[options.job], options, work)
     elif options.job in REALM_JOBS:
         facts = train_realm(REALM_JOBS[options.job], options.input, work, out, options.seconds, options.tiny)
     else:
@@ -185,7 +144,7 @@ def main() -> None:
         facts["peak_gib"] = torch.cuda.max_memory_allocated() / 2**30
     (out / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     for name in RETURNED:
-        if (work / name).is_file() and (work / name).stat().st_size <= LARGEST:
+        if (work / name).is_file():
             shutil.copy(work / name, out)
     print(json.dumps(facts))
 

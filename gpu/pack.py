@@ -1,7 +1,7 @@
 """Pack what a slice on a GPU machine needs into one folder of at most 60 MB: base encoder, text, questions.
 
 python gpu/pack.py runs/gpu enwiki-00.jsonl.xz reviews.jsonl.xz --exclude heldout_pages.jsonl
-python gpu/pack.py runs/gpu --base runs/bases/ranker --reading squad.jsonl.gz nq.jsonl.gz
+python gpu/pack.py runs/gpu --base runs/bases/mpnet
 
 Another base is packed as 8-bit integers. One of more than 50 MB becomes several files, for several journeys.
 """
@@ -72,7 +72,6 @@ def main() -> None:
     parser.add_argument("--exclude", default="", help="JSONL of ids and titles that are never trained on")
     parser.add_argument("--questions", nargs="*", default=[], help="questions with answers, for the jobs of REALM")
     parser.add_argument("--cloze", nargs="*", default=[], help="questions made by scripts/cloze_questions.py, likewise")
-    parser.add_argument("--reading", nargs="*", default=[], help="questions and blanks with passages, for the reader")
     parser.add_argument("--base", type=Path, help="folder of another base, such as scripts/base_weights.py makes")
     options = parser.parse_args()
     if options.base:
@@ -80,7 +79,7 @@ def main() -> None:
     else:
         pack_base(options.output / "base")
     count = pack_text(options.output / "text.jsonl.xz", options.texts, options.exclude) if options.texts else 0
-    for kind in ("questions", "cloze", "reading"):
+    for kind in ("questions", "cloze"):
         for file in map(Path, getattr(options, kind)):
             shutil.copy(file, options.output / f"{kind}-{file.name}")
     later = sorted((options.output / "base").glob("part-[1-9]*"))

@@ -9,20 +9,30 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from test_reading import EXAMPLES, untrained
 
 import quoth
 from quoth import REALM
-from quoth.hub import MINILM
+from quoth.hub import MINILM, locate
+from quoth.reader.config import ReaderConfig
+from quoth.reader.data import ReadingExample, TitledText
+from quoth.reader.spans import legal_in
+from quoth.reader.training import Inputs
+from quoth.reader.weights import load_reader
 from quoth.realm.trained import PARTS
 from quoth.storage import read_json
-from tiny import tiny_npm
+from quoth.text.tokenizer import pair_arrays
+from tiny import tiny_bert, tiny_mpnet, tiny_npm
 
 ROOT = Path(__file__).parents[1]
 JOB, ATLAS = ROOT / "gpu" / "job.py", ROOT / "samples" / "atlas-2026.jsonl"
+READER_JOB, TABLES = ROOT / "gpu" / "reader_job.py", ROOT / "gpu" / "reader_tables.py"
 Script = Callable[..., str]
 
 
@@ -87,39 +97,91 @@ QUESTIONS = [
 ]
 
 
-def test_a_reader_of_another_base_comes_back_whole(
+def test_a_reader_learns_from_tables_and_from_a_teacher(
     tmp_path: Path, script: Script, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base, reading = tmp_path / "bert", tmp_path / "a.jsonl"
-    tiny_npm(base, base=str(base))
+    """A small reader from its files to its folder; its teacher is an MPNet, packed in several parts."""
+    base, inputs, work, reading = (tmp_path / name for name in ("mpnet", "in", "work", "train.jsonl"))
+    tiny_mpnet(base)
+    model = untrained(tiny_bert(tmp_path / "bert"), tmp_path / "reader")
     reading.write_text("".join(json.dumps(each) + "\n" for each in QUESTIONS), encoding="utf-8")
     monkeypatch.syspath_prepend(str(ROOT / "gpu"))
     pack = importlib.import_module("pack")
     monkeypatch.setattr(pack, "PART", 2000)
-    monkeypatch.setattr(sys, "argv", ["pack.py", str(tmp_path / "in"), "--base", str(base), "--reading", str(reading)])
+    monkeypatch.setattr(sys, "argv", ["pack.py", str(inputs), "--base", str(base)])
     pack.main()
     assert "and part-1.safetensors" in capsys.readouterr().out
-    arguments = ["reader", "--input", tmp_path / "in", "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
-    assert json.loads(script(JOB, *arguments).splitlines()[-1])["done"]
-    corpus = quoth.Corpus.create(tmp_path / "c")
-    corpus.add([quoth.Document("a", "A", "It is Athens.")])
-    [answer] = quoth.Reader.from_pretrained(tmp_path / "out" / "reader", corpus=corpus).ask("What is Athens?", top_k=1)
-    assert answer.evidence[0].document_id == "a"
-    joined = load_file(tmp_path / "work" / "base" / "model.safetensors")
+    for name, more in (("train", ("--work", tmp_path / "found")), ("dev", ())):
+        said = script(TABLES, "pack", inputs / f"{name}.npz", reading, "--model", model, *more)
+        assert "4 examples" in said
+    (inputs / "shares.json").write_text('{"train": 1.5}', encoding="utf-8")
+    own = ["--vocabulary", tmp_path / "bert", "--work", work, "--batch", 2, "--steps", 3]
+    script(READER_JOB, inputs, "--base", inputs / "base", "--keep", "teacher", "--out", tmp_path / "kept", *own)
+    joined = load_file(work / "base" / "model.safetensors")
     for name, weight in load_file(base / "model.safetensors").items():
         assert torch.allclose(joined[name], weight, atol=float(weight.abs().max()) / 127)
+    taught = ["--teacher", inputs / "base", work / "teacher", "--start", model / "reader.safetensors"]
+    said = script(READER_JOB, inputs, "--base", tmp_path / "bert", "--out", tmp_path / "out", *taught, *own)
+    assert json.loads(said.splitlines()[-1])["steps"] == 3
+    script(TABLES, "unpack", tmp_path / "out", "-o", tmp_path / "after", "--model", model)
+    corpus = quoth.Corpus.create(tmp_path / "c")
+    corpus.add([quoth.Document("a", "A", "It is Athens.")])
+    [answer] = quoth.Reader.from_pretrained(tmp_path / "after", corpus=corpus).ask("What is Athens?", top_k=1)
+    assert answer.evidence[0].document_id == "a"
 
 
-@pytest.mark.parametrize("name", ["reader", "reader-mlp"])
-def test_a_reader_is_trained_in_slices(packed: Path, tmp_path: Path, script: Script, name: str) -> None:
-    (packed / "reading-a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in QUESTIONS), encoding="utf-8")
-    arguments = [name, "--input", packed, "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
-    assert not json.loads(script(JOB, *arguments, "--seconds", 0).splitlines()[-1])["done"]
-    assert json.loads(script(JOB, *arguments).splitlines()[-1])["done"]
-    out = tmp_path / "out" / name
-    assert {file.name for file in out.iterdir()} == {"facts.json", "log.jsonl", "quoth.json", "reader.safetensors"}
-    settings = read_json(out / "quoth.json")
-    assert (settings["base"], settings["head"]) == (MINILM, "mlp" if name == "reader-mlp" else "ends")
+def test_a_batch_of_tables_is_what_the_reader_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids, types, legal and right spans, against the reader's own inputs."""
+    monkeypatch.syspath_prepend(str(ROOT / "gpu"))
+    job, tables = importlib.import_module("reader_job"), importlib.import_module("reader_tables")
+    model = untrained(tiny_bert(tmp_path / "bert"), tmp_path / "reader")
+    source = locate(str(model), ReaderConfig)
+    _, tokenizer = load_reader(source)
+    long = "The raven sat, and said no more. " * 20 + "It was Paris."
+    at = long.index("Paris")
+    examples = [
+        ReadingExample(
+            "a", "Who sat?", TitledText("Poe", "The raven sat.\nIt was old."), ((4, 9),), EXAMPLES[0].negatives
+        ),
+        ReadingExample("b", "Which city was it?", TitledText("", long), ((at, at + 5),)),
+        ReadingExample("c", "Why?", TitledText("Poe", "The raven sat."), ()),
+    ]
+    inputs = Inputs(examples, tokenizer, source.config)
+    made = tables.tables(examples, [(0, 2), (2, 3)], inputs)
+    frame = np.array([tokenizer.sep_id, tokenizer.pad_id])
+    np.savez(tmp_path / "t.npz", **made, kinds=np.array(["one", "two"]), frame=frame)
+    width = source.config.span_width
+    stored = job.Tables(tmp_path / "t.npz", width)
+    assert stored.questions.tolist() == [[0, 1, 2, 0, 1], [2, 3, 3, 0, 1], [3, 4, 4, 1, 1]]
+    seen = [inputs.read(0, examples[0].passage, examples[0].answers), inputs.read(0, examples[0].negatives[0])]
+    seen += [inputs.read(number, examples[number].passage, examples[number].answers) for number in (1, 2)]
+    batch = stored.batch(np.arange(4))
+    arrays = pair_arrays(tokenizer, [each.reading.pair for each in seen])
+    length = arrays.ids_BT.shape[1]
+    assert np.array_equal(batch.ids_BT[:, :length], arrays.ids_BT)
+    assert np.array_equal(batch.seen_BT[:, :length], arrays.mask_BT)
+    assert np.array_equal(batch.types_BT[:, :length], arrays.types_BT)
+    assert not batch.seen_BT[:, length:].any()
+    legal = legal_in([each.reading for each in seen], batch.ids_BT.shape[1], width)
+    assert np.array_equal(batch.legal_BTW, legal)
+    right = np.zeros_like(legal)
+    for row, each in enumerate(seen):
+        for first, beyond in each.right_R2.tolist():
+            right[row, each.reading.body + first, beyond] = True
+    assert right.sum() == 2
+    assert np.array_equal(batch.right_BTW, right)
+
+
+def test_an_epoch_of_tables_takes_the_share_of_each_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "gpu"))
+    job = importlib.import_module("reader_job")
+    kinds = [0] * 6 + [1] * 4
+    questions = np.array([[n, n + 1, n + 1, kind, n != 9] for n, kind in enumerate(kinds)])
+    stored = SimpleNamespace(kinds=["one", "two"], questions=questions)
+    drawn = job.epochs(stored, {"one": 0.5, "two": 2}, np.random.default_rng(0))
+    first, second = next(drawn).tolist(), next(drawn).tolist()
+    assert sorted(each for each in first if each > 5) == [6, 6, 7, 7, 8, 8]
+    assert sorted(each for each in first + second if each < 6) == [0, 1, 2, 3, 4, 5]
 
 
 def test_pack_leaves_out_the_excluded_and_brings_the_base(tmp_path: Path, script: Script) -> None:
