@@ -321,14 +321,15 @@ class FastTokenizer:
         return cls(folder) if (folder / "tokenizer.json").is_file() else None
 
     def cuts_like(self, other: Any) -> bool:
-        """Whether another tokenizer is of the same folder, and gives a text the same tokens after a title as without.
+        """Whether another tokenizer is the same, and it gives a text the same tokens after a title as without.
 
         BERT's do: they cut at white space first, and know nothing of what comes before. Byte-level ones do not: their
         first token of a text has no space in front of it.
         """
-        steps, same = self.backend_tokenizer, isinstance(other, FastTokenizer)
-        bert = isinstance(steps.normalizer, BertNormalizer) and isinstance(steps.pre_tokenizer, BertPreTokenizer)
-        return same and bert and self.name_or_path == other.name_or_path
+        steps = self.backend_tokenizer
+        if not (isinstance(steps.normalizer, BertNormalizer) and isinstance(steps.pre_tokenizer, BertPreTokenizer)):
+            return False
+        return isinstance(other, FastTokenizer) and steps.to_str() == other.backend_tokenizer.to_str()
 
     def get_vocab(self) -> dict[str, int]:
         return self.backend_tokenizer.get_vocab(with_added_tokens=True)
