@@ -38,6 +38,8 @@ def pack_base(folder: Path) -> None:
 def pack_other_base(base: Path, folder: Path) -> None:
     """A base's folder with its weights rounded, in files of at most PART bytes."""
     folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.glob("part-*"):
+        file.unlink()
     copy_beside_weights(base, folder)
     parts: list[Stored] = [{}]
     for name, weight in load_file(base / "model.safetensors").items():

@@ -1,13 +1,13 @@
-"""Train a reader on tables of tokens (reader_tables.py), for as long as it may take; a larger one can teach it.
+"""Train a reader on tables of tokens (reader_tables.py) for a given time; a larger one can teach it.
 
     python gpu/reader_job.py runs/gpu --base runs/gpu/base --vocabulary runs/gpu/reader --keep teacher --out "$OUT" \\
         --seconds 400 --rate 6e-5 --batch 96 --dropout 0.1
-    python gpu/reader_job.py runs/gpu --base runs/gpu/reader --start runs/gpu/reader/reader.safetensors --out "$OUT" \\
-        --teacher runs/gpu/base runs/gpu-work/teacher --seconds 470
+    python gpu/reader_job.py runs/gpu --base runs/gpu/reader --vocabulary runs/gpu/reader --out "$OUT" --seconds 470 \\
+        --start runs/gpu/reader/reader.safetensors --teacher runs/gpu/base runs/gpu-work/teacher
 
-The first folder has train.npz, dev.npz and shares.json (the share of each file in an epoch). The learning rate rises,
-then falls to 0 with the time. What comes back: weights in half precision, in files of at most 15 MB, and facts.json:
-what the reader gets right of dev.npz, passage given.
+The first folder has train.npz and dev.npz. The learning rate rises, then falls to 0 with the time. What comes back:
+weights in half precision, in files of at most 15 MB, and facts.json: what the reader gets right of dev.npz, passage
+given.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from quoth.encoders.bert import all_whole
+from quoth.encoders.rounding import SCALE
 from quoth.encoders.transformer import load_base
 from quoth.hub import EncoderSource
 from quoth.reader.config import NEVER, ReaderConfig
@@ -67,7 +68,7 @@ class Tables:
     def __init__(self, file: Path, width: int) -> None:
         stored = np.load(file)
         self.width, self.questions = width, stored["questions"].astype(np.int64)
-        self.kinds = [str(kind) for kind in stored["kinds"]]
+        self.kinds, self.shares = [str(kind) for kind in stored["kinds"]], stored["shares"].tolist()
         separator, self.pad = stored["frame"].tolist()
         head, body, flags = stored["readings"].astype(np.int64).T
         ids, ids_at = stored["ids"], stored["ids_at"]
@@ -105,7 +106,7 @@ class Tables:
         if spans:
             right_BTW[tuple(torch.tensor(spans, device=DEVICE).T)] = True
         types_BT = ((t >= self._second[b][:, None]) & seen_BT).long()
-        return Batch(ids_BT, seen_BT.long(), types_BT, legal_BTW, right_BTW & legal_BTW)
+        return Batch(ids_BT, seen_BT.long(), types_BT, legal_BTW, right_BTW)
 
     def _ahead(self, each_BT: Tensor, beyond: int) -> Tensor:
         """What is said of the tokens from each one on: [B, T, W]."""
@@ -122,13 +123,14 @@ class Network:
     """A reader, and the ids that it has for those of the tables."""
 
     def __init__(self, base: Path, work: Path, weights: Path | None, vocabulary: Path) -> None:
-        torch.manual_seed(0)
         folder = joined(base, work)
         encoder, _ = load_base(EncoderSource(str(folder)))
         self.model = SpanReaderModel(encoder, ReaderConfig())
         if weights is not None:
             files = sorted(weights.glob("weights-*")) if weights.is_dir() else [weights]
             stored = {name: each for file in files for name, each in load_file(file).items()}
+            if any(name.endswith(SCALE) for name in stored):
+                raise SystemExit(f"{weights} has differences from a base; write it with reader_tables.py whole")
             with torch.no_grad():
                 for name, weight in trained(self.model).items():
                     if name in stored or not name.startswith("encoder."):
@@ -150,7 +152,7 @@ class Network:
 def joined(base: Path, folder: Path) -> Path:
     """A base whose packed parts (pack.py) are joined, in fp32; one without parts as it is."""
     parts = sorted(base.glob("part-*.safetensors"))
-    if parts and not (folder / "model.safetensors").is_file():
+    if parts:
         folder.mkdir(parents=True, exist_ok=True)
         stored = {name: tensor for part in parts for name, tensor in load_file(part).items()}
         save_file(all_whole(stored), folder / "model.safetensors")
@@ -168,26 +170,26 @@ def same_words(ours: Path, theirs: Path) -> Tensor:
     return ids_V
 
 
-def epochs(tables: Tables, shares: Mapping[str, float], rng: np.random.Generator) -> Iterator[Ints]:
+def epochs(tables: Tables, rng: np.random.Generator) -> Iterator[Ints]:
     """The questions of one epoch after another: each kind's share, all of a kind before any of it twice."""
     left: dict[int, Ints] = {}
     while True:
         drawn = []
-        for number, kind in enumerate(tables.kinds):
+        for number, share in enumerate(tables.shares):
             own = np.flatnonzero((tables.questions[:, 3] == number) & (tables.questions[:, 4] > 0))
-            wanted, waiting = round(shares.get(kind, 0) * len(own)), left.get(number, own[:0])
-            while len(waiting) < wanted:
+            wanted, waiting = round(share * len(own)), left.get(number, own[:0])
+            while len(waiting) < wanted and len(own):
                 waiting = np.concatenate([waiting, rng.permutation(own)])
             drawn.append(waiting[:wanted])
             left[number] = waiting[wanted:]
         yield rng.permutation(np.concatenate(drawn))
 
 
-def batches(tables: Tables, options: argparse.Namespace, shares: Mapping[str, float]) -> Iterator[tuple[Ints, Ints]]:
+def batches(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[Ints, Ints]]:
     """Readings and the number of the question of each, within the batch: questions of similar length together, some
     with passages that do not answer them, some with such a one alone."""
     rng, size = np.random.default_rng(options.seed), options.batch
-    for order in epochs(tables, shares, rng):
+    for order in epochs(tables, rng):
         for at in range(0, len(order), 32 * size):
             pool = order[at : at + 32 * size]
             pool = pool[np.argsort(tables.length[tables.questions[pool, 0]], kind="stable")]
@@ -197,9 +199,9 @@ def batches(tables: Tables, options: argparse.Namespace, shares: Mapping[str, fl
                 owners: list[int] = []
                 for owner, (own, first, last) in enumerate(tables.questions[parts[part], :3].tolist()):
                     shown = [own]
-                    if last > first and rng.random() < options.hidden:
+                    if last > first and rng.random() < options.unanswerable:
                         shown = [int(rng.integers(first, last))]
-                    elif last > first and rng.random() < options.negatives:
+                    elif last > first and rng.random() < options.negative_share:
                         shown += rng.permutation(np.arange(first, last))[:2].tolist()
                     readings += shown
                     owners += [owner] * len(shown)
@@ -242,7 +244,6 @@ def loss_of(
 
 def train(tables: Tables, pupil: Network, teacher: Network | None, options: argparse.Namespace) -> dict[str, Any]:
     """Until the time is over. Returns what was done."""
-    shares = json.loads((options.input / options.shares).read_text())
     weights = {name: each for name, each in trained(pupil.model).items() if not any(map(name.__contains__, FIXED))}
     pupil.model.requires_grad_(False)
     for weight in weights.values():
@@ -256,7 +257,7 @@ def train(tables: Tables, pupil: Network, teacher: Network | None, options: argp
     began = shown = time.perf_counter()
     steps = tokens = 0
     losses: list[Tensor] = []
-    for step in batches(tables, options, shares):
+    for step in batches(tables, options):
         done = (time.perf_counter() - began) / options.seconds
         if done >= 1 or steps == options.steps:
             break
@@ -270,12 +271,19 @@ def train(tables: Tables, pupil: Network, teacher: Network | None, options: argp
         steps, tokens = steps + 1, tokens + int(tables.length[step[0]].sum())
         losses.append(loss.detach())
         if time.perf_counter() - shown > 15:
-            mean = float(torch.stack(losses).mean())
-            if not math.isfinite(mean):
-                raise SystemExit(f"the loss is {mean} at step {steps}; train with a lower --rate")
-            shown, losses = time.perf_counter(), []
+            mean, shown, losses = finite(losses, steps), time.perf_counter(), []
             print(json.dumps({"step": steps, "loss": mean, "tokens_per_second": tokens / (shown - began)}), flush=True)
+    if losses:
+        finite(losses, steps)
     return {"steps": steps, "tokens": tokens}
+
+
+def finite(losses: Sequence[Tensor], steps: int) -> float:
+    """Their mean. Ends the run if it is no number."""
+    mean = float(torch.stack(list(losses)).mean())
+    if not math.isfinite(mean):
+        raise SystemExit(f"the loss is {mean} at step {steps}; train with a lower --rate")
+    return mean
 
 
 @torch.no_grad()
@@ -300,7 +308,10 @@ def measured(tables: Tables, network: Network) -> dict[str, dict[str, float]]:
 
 
 def save(weights: Mapping[str, Tensor], folder: Path) -> None:
-    """Files of at most `PART` bytes, in half precision."""
+    """Files of at most `PART` bytes, in half precision, in place of those that are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.glob("weights-*"):
+        file.unlink()
     parts: list[dict[str, Tensor]] = [{}]
     for name, weight in weights.items():
         half = weight.detach().half().cpu().contiguous()
@@ -316,18 +327,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("input", type=Path, help="folder with train.npz, dev.npz and the shares")
     parser.add_argument("--base", type=Path, required=True, help="folder of the encoder, whole or in parts")
     parser.add_argument("--start", type=Path, help="weights to start from: a file, or a folder of weights-…")
-    parser.add_argument("--vocabulary", type=Path, help="folder with the tables' tokenizer.json (default: --base)")
+    parser.add_argument("--vocabulary", type=Path, required=True, help="folder with the tables' tokenizer.json")
     parser.add_argument("--teacher", type=Path, nargs=2, metavar=("BASE", "WEIGHTS"), help="a reader to learn from")
     parser.add_argument("--teacher-weight", type=float, default=0.5)
     parser.add_argument("--temperature", type=float, default=1.5)
-    parser.add_argument("--shares", default="shares.json")
     parser.add_argument("--seconds", type=float, default=400.0)
     parser.add_argument("--steps", type=int, help="at most; the default is as many as the time allows")
     parser.add_argument("--rate", type=float, default=3e-4)
     parser.add_argument("--batch", type=int, default=160, help="questions in a step")
     parser.add_argument("--tokens", type=int, default=65536, help="encoded at a time, padding included")
-    parser.add_argument("--negatives", type=float, default=0.4, help="share read with passages that do not answer")
-    parser.add_argument("--hidden", type=float, default=0.06, help="share read with such a passage alone")
+    parser.add_argument("--negative-share", type=float, default=0.4, help="read with two passages that do not answer")
+    parser.add_argument("--unanswerable", type=float, default=0.06, help="share read with such a passage alone")
     parser.add_argument("--dropout", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--work", type=Path, default=Path("runs/gpu-work"))
@@ -336,15 +346,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every shape, on the CPU
     width = ReaderConfig().span_width
-    vocabulary = options.vocabulary or options.base
-    pupil, teacher = Network(options.base, options.work / "base", options.start, vocabulary), None
+    torch.manual_seed(options.seed)
+    pupil, teacher = Network(options.base, options.work / "base", options.start, options.vocabulary), None
     if options.teacher:
-        teacher = Network(options.teacher[0], options.work / "teacher-base", options.teacher[1], vocabulary)
+        base, weights = options.teacher
+        teacher = Network(base, options.work / "teacher-base", weights, options.vocabulary)
         teacher.model.eval().requires_grad_(False)
     facts = train(Tables(options.input / "train.npz", width), pupil, teacher, options)
     folder = options.work / options.keep if options.keep else options.out
-    for each in (folder, options.out):
-        each.mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
     save(trained(pupil.model), folder)
     facts |= {"device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"}
     facts |= {"development": measured(Tables(options.input / "dev.npz", width), pupil)}

@@ -2,10 +2,12 @@
 
     python gpu/reader_tables.py pack runs/gpu/train.npz squad_train.jsonl.gz nq_train.jsonl.gz --work runs/negatives
     python gpu/reader_tables.py pack runs/gpu/dev.npz dev_nq.jsonl.gz dev_entities.jsonl.gz
-    python gpu/reader_tables.py unpack OUT/reader -o after --model quoth-reader [--base adapters/reader]
+    python gpu/reader_tables.py whole quoth-reader-small -o runs/gpu/small       # weights to start from
+    python gpu/reader_tables.py unpack OUT/reader -o after --model quoth-reader
 
-The tokens are those of `--model`; every text is stored once, so that a table is about a quarter of its files. `--work`
-is a folder for BM25's passages without an answer, found once; without it none are added to those of the files.
+The tokens are those of `--model`; every text is stored once, so that a table is about a quarter of its files.
+`FILE:0.25` takes a quarter of a file in each epoch. `--work` is a folder for BM25's passages without an answer, found
+once; without it none are added to those of the files.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from reader_job import save
 from safetensors.torch import load_file
 
 from quoth.hub import locate
 from quoth.reader.config import ReaderConfig
 from quoth.reader.data import ReadingExample, TitledText
-from quoth.reader.recipe import read_files, with_negatives
+from quoth.reader.recipe import compared_with, read_files, with_negatives
 from quoth.reader.training import Inputs
 from quoth.reader.weights import load_reader, save_reader, trained
 
@@ -98,10 +101,13 @@ def pack(options: argparse.Namespace) -> None:
     source = locate(options.model, ReaderConfig)
     _, tokenizer = load_reader(source)
     made = tables(examples, [share[:2] for share in shares], Inputs(examples, tokenizer, source.config))
-    names = np.array([Path(file).name.split(".")[0] for file in options.files])
+    kinds = {
+        "kinds": np.array([Path(file).name.split(".")[0] for file in options.files]),
+        "shares": np.array([share for *_, share in shares]),
+    }
     frame = np.array([tokenizer.sep_id, tokenizer.pad_id], np.int32)
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(options.output, **made, kinds=names, frame=frame)
+    np.savez_compressed(options.output, **made, **kinds, frame=frame)
     size = options.output.stat().st_size / 1e6
     print(f"{options.output}: {len(examples):,} examples, {len(made['readings']):,} inputs, {size:.1f} MB")
 
@@ -111,11 +117,16 @@ def unpack(options: argparse.Namespace) -> None:
     model, _ = load_reader(source)
     files = sorted(options.weights.glob("weights-*"))
     stored = {name: weight for file in files for name, weight in load_file(file).items()}
+    base = compared_with(source, model)
     with torch.no_grad():
         for name, weight in trained(model).items():
             weight.copy_(stored[name])
-    base = options.base or load_reader(replace(source, folder=None))[0]
     save_reader(options.output, model, base, source.config.to_dict())
+
+
+def whole(options: argparse.Namespace) -> None:
+    model, _ = load_reader(locate(options.model, ReaderConfig))
+    save(trained(model), options.output)
 
 
 def main() -> None:
@@ -132,8 +143,11 @@ def main() -> None:
     unpacking.add_argument("weights", type=Path, help="folder with weights-….safetensors")
     unpacking.add_argument("-o", "--output", type=Path, required=True)
     unpacking.add_argument("--model", default=READER, help="the reader that the training began from")
-    unpacking.add_argument("--base", type=Path, help="folder of its base, if it is not the shipped one")
     unpacking.set_defaults(run=unpack)
+    writing = commands.add_parser("whole", help="a reader's weights as they are, not as differences from its base")
+    writing.add_argument("model")
+    writing.add_argument("-o", "--output", type=Path, required=True)
+    writing.set_defaults(run=whole)
     options = parser.parse_args()
     options.run(options)
 

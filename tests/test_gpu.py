@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,11 +21,11 @@ from test_reading import EXAMPLES, untrained
 import quoth
 from quoth import REALM
 from quoth.hub import MINILM, locate
-from quoth.reader.config import ReaderConfig
+from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.data import ReadingExample, TitledText
 from quoth.reader.spans import legal_in
-from quoth.reader.training import Inputs
-from quoth.reader.weights import load_reader
+from quoth.reader.training import Inputs, distillation_loss, reading_loss
+from quoth.reader.weights import load_reader, trained
 from quoth.realm.trained import PARTS
 from quoth.storage import read_json
 from quoth.text.tokenizer import pair_arrays
@@ -112,22 +113,32 @@ def test_a_reader_learns_from_tables_and_from_a_teacher(
     pack.main()
     assert "and part-1.safetensors" in capsys.readouterr().out
     for name, more in (("train", ("--work", tmp_path / "found")), ("dev", ())):
-        said = script(TABLES, "pack", inputs / f"{name}.npz", reading, "--model", model, *more)
+        said = script(TABLES, "pack", inputs / f"{name}.npz", f"{reading}:1.5", "--model", model, *more)
         assert "4 examples" in said
-    (inputs / "shares.json").write_text('{"train": 1.5}', encoding="utf-8")
     own = ["--vocabulary", tmp_path / "bert", "--work", work, "--batch", 2, "--steps", 3]
     script(READER_JOB, inputs, "--base", inputs / "base", "--keep", "teacher", "--out", tmp_path / "kept", *own)
     joined = load_file(work / "base" / "model.safetensors")
     for name, weight in load_file(base / "model.safetensors").items():
         assert torch.allclose(joined[name], weight, atol=float(weight.abs().max()) / 127)
-    taught = ["--teacher", inputs / "base", work / "teacher", "--start", model / "reader.safetensors"]
-    said = script(READER_JOB, inputs, "--base", tmp_path / "bert", "--out", tmp_path / "out", *taught, *own)
-    assert json.loads(said.splitlines()[-1])["steps"] == 3
-    script(TABLES, "unpack", tmp_path / "out", "-o", tmp_path / "after", "--model", model)
+    script(TABLES, "whole", model, "-o", tmp_path / "start")
+    taught = ["--base", tmp_path / "bert", "--teacher", inputs / "base", work / "teacher"]
+    for rate in (0, 1):  # of which the first steps have a fortieth
+        out = ["--out", tmp_path / f"out-{rate}", "--rate", rate]
+        said = script(READER_JOB, inputs, *taught, *own, *out, "--start", tmp_path / "start")
+        assert json.loads(said.splitlines()[-1])["steps"] == 3
+        script(TABLES, "unpack", tmp_path / f"out-{rate}", "-o", tmp_path / f"after-{rate}", "--model", model)
+    before, same, after = (
+        trained(load_reader(locate(str(each), ReaderConfig))[0]) for each in (model, *sorted(tmp_path.glob("after-*")))
+    )
+    for name, weight in before.items():
+        assert torch.allclose(weight, same[name], atol=0.01), name
+    assert not torch.allclose(before["span.ends.weight"], after["span.ends.weight"], atol=1e-3)
     corpus = quoth.Corpus.create(tmp_path / "c")
     corpus.add([quoth.Document("a", "A", "It is Athens.")])
-    [answer] = quoth.Reader.from_pretrained(tmp_path / "after", corpus=corpus).ask("What is Athens?", top_k=1)
+    [answer] = quoth.Reader.from_pretrained(tmp_path / "after-1", corpus=corpus).ask("What is Athens?", top_k=1)
     assert answer.evidence[0].document_id == "a"
+    with pytest.raises(SystemExit, match=r"has differences from a base; write it with reader_tables.py whole"):
+        script(READER_JOB, inputs, *taught, *own, "--out", tmp_path / "x", "--start", model / "reader.safetensors")
 
 
 def test_a_batch_of_tables_is_what_the_reader_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +160,8 @@ def test_a_batch_of_tables_is_what_the_reader_sees(tmp_path: Path, monkeypatch: 
     inputs = Inputs(examples, tokenizer, source.config)
     made = tables.tables(examples, [(0, 2), (2, 3)], inputs)
     frame = np.array([tokenizer.sep_id, tokenizer.pad_id])
-    np.savez(tmp_path / "t.npz", **made, kinds=np.array(["one", "two"]), frame=frame)
+    kinds = {"kinds": np.array(["one", "two"]), "shares": np.array([1.0, 1.0])}
+    np.savez(tmp_path / "t.npz", **made, **kinds, frame=frame)
     width = source.config.span_width
     stored = job.Tables(tmp_path / "t.npz", width)
     assert stored.questions.tolist() == [[0, 1, 2, 0, 1], [2, 3, 3, 0, 1], [3, 4, 4, 1, 1]]
@@ -171,14 +183,57 @@ def test_a_batch_of_tables_is_what_the_reader_sees(tmp_path: Path, monkeypatch: 
     assert right.sum() == 2
     assert np.array_equal(batch.right_BTW, right)
 
+    class Network:
+        """The odds of a span are those of its first and last token's ids."""
+
+        def __init__(self, scale: float) -> None:
+            self.scale = scale
+
+        def odds(self, batch: Any) -> torch.Tensor:
+            ids_BT = batch.ids_BT.float() * self.scale
+            last_BTW = torch.nn.functional.pad(ids_BT, (0, width - 1)).unfold(1, width, 1)
+            return (ids_BT[:, :, None] + last_BTW).masked_fill(~batch.legal_BTW, NEVER)
+
+    step = np.array([0, 1, 2, 3]), np.array([0, 0, 1, 2])
+    options = SimpleNamespace(tokens=64, teacher_weight=1.0, temperature=1.5)
+    odds = Network(0.1).odds(batch)
+    owner = torch.from_numpy(step[1])
+    expected = reading_loss(odds, batch.right_BTW, owner, 3)
+    assert job.loss_of(stored, Network(0.1), None, step, options).item() == pytest.approx(expected.item(), rel=1e-5)
+    assert job.loss_of(stored, Network(0.1), Network(0.1), step, options).item() == pytest.approx(0, abs=1e-5)
+    taught = distillation_loss(odds, Network(0.2).odds(batch), owner, 3, 1.5).item()
+    assert job.loss_of(stored, Network(0.1), Network(0.2), step, options).item() == pytest.approx(taught, rel=1e-5)
+
+    order = SimpleNamespace(seed=0, batch=3, unanswerable=1.0, negative_share=0.0)
+    readings, owners = next(job.batches(stored, order))
+    assert sorted(owners.tolist()) == [0, 1, 2]
+    assert sorted(readings.tolist()) == [1, 2, 3]
+    order.unanswerable, order.negative_share = 0.0, 1.0
+    assert sorted(next(job.batches(stored, order))[0].tolist()) == [0, 1, 2, 3]
+    sure = Network(1.0)
+    sure.model = torch.nn.Linear(1, 1)  # type: ignore[attr-defined]
+    assert job.measured(stored, sure)["two"] == {"sure without an answer": 100.0}
+    assert job.measured(stored, sure)["one"]["sure"] == 100.0
+
+
+def test_words_have_other_numbers_in_another_vocabulary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "gpu"))
+    job = importlib.import_module("reader_job")
+    ours, theirs = tiny_bert(tmp_path / "bert"), tiny_mpnet(tmp_path / "mpnet", ["raven the"])
+    own, other = (json.loads((each / "tokenizer.json").read_text())["model"]["vocab"] for each in (ours, theirs))
+    ids_V = job.same_words(ours, theirs)
+    assert ids_V[own["raven"]] == other["raven"] != own["raven"]
+    assert ids_V[own["[CLS]"]] == other["<s>"]
+    assert ids_V[own["[MASK]"]] == other["<mask>"]
+    assert ids_V[own["chamber"]] == other["[UNK]"]
+
 
 def test_an_epoch_of_tables_takes_the_share_of_each_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "gpu"))
     job = importlib.import_module("reader_job")
     kinds = [0] * 6 + [1] * 4
     questions = np.array([[n, n + 1, n + 1, kind, n != 9] for n, kind in enumerate(kinds)])
-    stored = SimpleNamespace(kinds=["one", "two"], questions=questions)
-    drawn = job.epochs(stored, {"one": 0.5, "two": 2}, np.random.default_rng(0))
+    drawn = job.epochs(SimpleNamespace(shares=[0.5, 2], questions=questions), np.random.default_rng(0))
     first, second = next(drawn).tolist(), next(drawn).tolist()
     assert sorted(each for each in first if each > 5) == [6, 6, 7, 7, 8, 8]
     assert sorted(each for each in first + second if each < 6) == [0, 1, 2, 3, 4, 5]

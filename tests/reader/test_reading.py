@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from string import ascii_lowercase
@@ -238,19 +239,40 @@ def test_it_learns_and_a_run_in_slices_ends_at_the_same_weights(questions: Path,
 
 def test_it_learns_from_a_teacher(questions: Path, start: Path, tmp_path: Path) -> None:
     settings = {"unanswerable": 0, "negative_share": 1, "num_negatives": 1}
-    other = untrained(tiny_mpnet(tmp_path / "mpnet"), tmp_path / "other")
-    run(questions, other, tmp_path / "teacher", epochs=20, **settings)
-    _, itself = run(questions, start, tmp_path / "itself", teacher=start, teacher_weight=1, epochs=1, **settings)
-    assert itself[0].loss == pytest.approx(0, abs=1e-5)
-    _, told = run(
-        questions, start, tmp_path / "pupil", teacher=tmp_path / "teacher", teacher_weight=1, epochs=20, **settings
-    )
+    teacher = untrained(tiny_mpnet(tmp_path / "mpnet"), tmp_path / "other")
+    run(questions, teacher, tmp_path / "teacher", epochs=20, **settings)
+    taught = settings | {"teacher": tmp_path / "teacher", "teacher_weight": 1}
+    drawn = {"unanswerable": 0.3, "negative_share": 0.5, "padded_tokens": 64, "learning_rate": 0}
+    _, itself = run(questions, start, tmp_path / "itself", teacher=start, teacher_weight=1, **drawn)
+    assert [each.loss for each in itself] == pytest.approx([0] * len(itself), abs=1e-5)
+    _, told = run(questions, start, tmp_path / "pupil", epochs=20, **taught)
     assert told[-1].loss < 0.3 * told[0].loss
-    _, both = run(
-        questions, start, tmp_path / "both", teacher=tmp_path / "teacher", teacher_weight=0.25, epochs=1, **settings
-    )
+    _, hot = run(questions, start, tmp_path / "hot", epochs=1, **taught | {"temperature": 3})
+    assert hot[0].loss != pytest.approx(told[0].loss, rel=1e-3)
+    _, both = run(questions, start, tmp_path / "both", epochs=1, **taught | {"teacher_weight": 0.25})
     _, alone = run(questions, start, tmp_path / "alone", epochs=1, **settings)
     assert both[0].loss == pytest.approx(0.25 * told[0].loss + 0.75 * alone[0].loss, rel=1e-4)
+
+
+def test_a_run_resumes_with_the_same_teacher_only(questions: Path, start: Path, tmp_path: Path) -> None:
+    teacher = tmp_path / "teacher"
+    shutil.copytree(start, teacher)
+    run(questions, start, tmp_path / "m", teacher=teacher, epochs=2)
+    run(questions, start, tmp_path / "m", teacher=teacher, epochs=3)
+    run(questions, teacher, tmp_path / "other", epochs=3)
+    shutil.rmtree(teacher)
+    shutil.copytree(tmp_path / "other", teacher)
+    with pytest.raises(InputError, match=r"digest of the teacher is '\w+', but '.*m' has a run with"):
+        run(questions, start, tmp_path / "m", teacher=teacher, epochs=4)
+
+
+def test_a_teacher_of_other_widths_is_refused(questions: Path, start: Path, tmp_path: Path) -> None:
+    teacher = tmp_path / "teacher"
+    shutil.copytree(start, teacher)
+    settings = json.loads((teacher / "quoth.json").read_text())
+    (teacher / "quoth.json").write_text(json.dumps(settings | {"span_width": settings["span_width"] - 1}))
+    with pytest.raises(InputError, match=r"teacher '.*' has span_width \d+, the reader \d+; they must be the same"):
+        run(questions, start, tmp_path / "m", teacher=teacher)
 
 
 def test_a_teacher_of_other_tokens_is_refused(questions: Path, start: Path, tmp_path: Path) -> None:

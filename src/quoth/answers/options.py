@@ -122,15 +122,12 @@ class FillOptions:
         object.__setattr__(self, "banned_tokens", tuple(self.banned_tokens))
 
     def resolved(self, defaults: NPMDefaults) -> "ResolvedOptions":
-        """These options with the model's defaults in place of those that were left open.
-
-        If a reader reads more passages than the model searches by default, all of these are searched.
-        """
+        """These options with the model's defaults in place of those that were left open."""
         own = {name: getattr(self, name) for name in fields_of(FillOptions)}
         own |= {"min_probability": answered_from(self, defaults)}
         own |= {name: getattr(defaults, name) for name in OPEN if own[name] is None}
         if self.passages == "default":
-            own["passages"] = None if defaults.passages is None else max(defaults.passages, own["read"])
+            own["passages"] = defaults.passages
         return ResolvedOptions(**own)
 
     def keywords(self) -> dict[str, Any]:

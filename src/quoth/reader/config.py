@@ -154,9 +154,9 @@ class ReaderTrainConfig(LoopConfig):
         "Name or folder of a larger reader to learn from beside the right answers; its vocabulary must be the same.",
     ] = ""
     teacher_weight: Annotated[Share, "Weight of the teacher's answers; the right ones have the rest."] = 0.5
-    temperature: Annotated[Positive, "What the teacher's and the reader's log odds are divided by to compare them."] = (
-        1.5
-    )
+    temperature: Annotated[
+        Positive, "Divides both readers' log odds before they are compared; above 1, unlikely answers count more."
+    ] = 1.5
 
     def check(self) -> None:
         if self.lora_rank:

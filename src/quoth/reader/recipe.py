@@ -47,24 +47,29 @@ def prepare(run: Run, config: ReaderTrainConfig) -> Job:
     examples = with_negatives(examples, run.output, run.counter)
     torch.manual_seed(config.seed)
     model, tokenizer = load_reader(source, with_dropouts=config.dropout > 0)
-    base = _compared_with(source, model)
+    base = compared_with(source, model)
     if config.dropout and config.bf16 and run.device == "cpu":
         attend_in_fp32(model.encoder)
     inputs = Inputs(examples, tokenizer, source.config, run.counter("tokenizing texts"))
-    task = ReadingTask(model, base, inputs, shares, config, run.device, _teacher(examples, config))
+    teacher = _teacher(examples, config, source.config, run) if config.teacher else None
+    task = ReadingTask(model, base, inputs, shares, config, run.device, teacher)
     config = replace(config, steps=task.steps_of(config.epochs))
     return Job(task, replace(config, warmup_steps=round(config.warmup_ratio * config.steps)))
 
 
-def _teacher(examples: Sequence[ReadingExample], config: ReaderTrainConfig) -> Teacher | None:
-    if not config.teacher:
-        return None
+def _teacher(examples: Sequence[ReadingExample], config: ReaderTrainConfig, reader: ReaderConfig, run: Run) -> Teacher:
+    """The teacher, and its inputs of what the reader sees. Raises InputError if its answers have another width."""
     source = locate(config.teacher, ReaderConfig)
+    if source.config.span_width != reader.span_width:
+        raise InputError(
+            f"teacher {config.teacher!r} has span_width {source.config.span_width}, the reader {reader.span_width}; "
+            "they must be the same: name another teacher"
+        )
     model, tokenizer = load_reader(source)
-    return Teacher(model, Inputs(examples, tokenizer, source.config))
+    return Teacher(model, Inputs(examples, tokenizer, reader, run.counter("tokenizing texts for the teacher")))
 
 
-def _compared_with(source: ModelSource[ReaderConfig], model: SpanReaderModel) -> SpanReaderModel | Path:
+def compared_with(source: ModelSource[ReaderConfig], model: SpanReaderModel) -> SpanReaderModel | Path:
     """What the trained weights are stored as differences from: the network before any training. The folder of the base
     if they are stored whole."""
     if source.config.base != MINILM:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -144,12 +144,20 @@ def distillation_loss(
     return (nothing_Q.index_add(0, question_B, spans_B)).mean() * temperature**2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Teacher:
     """A reader to learn from, and its own inputs of the same examples."""
 
     model: SpanReaderModel
     inputs: Inputs
+
+    @cached_property
+    def digest(self) -> str:
+        """Of its weights: a run resumes with the same teacher only."""
+        digest = hashlib.sha256()
+        for weight in self.model.parameters():
+            digest.update(weight.detach().cpu().numpy().tobytes())
+        return digest.hexdigest()[:16]
 
 
 class ReadingTask:
@@ -168,7 +176,7 @@ class ReadingTask:
         self.device, self._teacher = torch.device(device), teacher
         self.model, self._base, self._inputs, self._config = model.to(self.device), base, inputs, config
         if teacher:
-            teacher.model.to(self.device).eval().requires_grad_(False)
+            teacher.model.to(self.device)
         set_dropout(model, config.dropout)
         self._shares = shares
         for parameter in model.parameters():
@@ -210,7 +218,8 @@ class ReadingTask:
             right.append(torch.nn.functional.pad(right_BTW, (0, 0, 0, missing)))
             owner.append(question_B[members])
             if taught:
-                soft.append(self._soft(part, [taught[member] for member in members], width))
+                soft_BTW = self._soft([taught[member] for member in members])
+                soft.append(torch.nn.functional.pad(soft_BTW, (0, 0, 0, missing), value=NEVER))
         of_questions = torch.cat(owner).to(self.device), len(shown)
         loss = reading_loss(torch.cat(odds), torch.cat(right).to(self.device), *of_questions)
         if soft:
@@ -232,27 +241,21 @@ class ReadingTask:
         if self._teacher is None:
             return []
         taught = [seen for number in numbers for seen in self._shown(self._teacher.inputs, number, step)]
-        ours = [seen.reading.offsets_T2 for seen in read]
-        theirs = [seen.reading.offsets_T2 for seen in taught]
-        if len(ours) != len(theirs) or not all(map(np.array_equal, ours, theirs)):
+        ours, theirs = (
+            [(seen.reading.body, seen.reading.offsets_T2.tolist()) for seen in inputs] for inputs in (read, taught)
+        )
+        if ours != theirs:
             raise InputError(
                 f"teacher {self._config.teacher!r} cuts texts into other tokens than the reader; name one whose base "
-                "has the same vocabulary"
+                "has the same vocabulary and takes inputs as long"
             )
         return taught
 
     @torch.no_grad()
-    def _soft(self, read: Sequence[Input], taught: Sequence[Input], width: int) -> Tensor:
-        """The teacher's odds of the spans, at the reader's places: [B, width, W]."""
+    def _soft(self, taught: Sequence[Input]) -> Tensor:
+        """The teacher's odds of the spans: [B, T, W]."""
         assert self._teacher is not None
-        odds_BTW = self._odds(self._teacher.model, self._teacher.inputs, taught)
-        placed_BTW = odds_BTW.new_full((len(read), width, odds_BTW.shape[2]), NEVER)
-        for row, (own, theirs) in enumerate(zip(read, taught, strict=True)):
-            length = len(own.reading.flags_T)
-            placed_BTW[row, own.reading.body : own.reading.body + length] = odds_BTW[
-                row, theirs.reading.body : theirs.reading.body + length
-            ]
-        return placed_BTW
+        return self._odds(self._teacher.model, self._teacher.inputs, taught)
 
     def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
         """An epoch's batches: each file's share, examples of similar length together."""
@@ -295,4 +298,6 @@ class ReadingTask:
             digest.update(f"{example.question}\0{example.passage.text}\0{example.answers}\0{negatives}\n".encode())
         shares = [share for *_, share in self._shares]
         data = {"digest of the examples": digest.hexdigest()[:16], "shares": shares}
+        if self._teacher:
+            data["digest of the teacher"] = self._teacher.digest
         return {"model": self.model.config.to_dict(), "data": data}

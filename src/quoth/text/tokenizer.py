@@ -321,7 +321,7 @@ class FastTokenizer:
         return cls(folder) if (folder / "tokenizer.json").is_file() else None
 
     def cuts_like(self, other: Any) -> bool:
-        """Whether another tokenizer is the same, and it gives a text the same tokens after a title as without.
+        """Whether another tokenizer is the same and gives a text the same tokens after a title as without.
 
         BERT's do: they cut at white space first, and know nothing of what comes before. Byte-level ones do not: their
         first token of a text has no space in front of it.
