@@ -350,6 +350,17 @@ def test_a_dash_reads_a_query_a_line(corpus: Path, run: Run, oracle: Oracle, mon
     assert [json.loads(line)["query"] for line in lines] == ["It is in [MASK].", "Ή [MASK]."]
 
 
+def test_a_query_without_any_prediction_has_a_line(
+    corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oracle, "ask", lambda question, **options: [])
+    told = json.loads(run("ask", corpus, "Zebra?", "--json")[1])
+    assert told == {
+        **{"query": "Zebra?", "text": "", "probability": 0.0},
+        **{"status": "not_found", "abstained": True, "evidence": []},
+    }
+
+
 @pytest.mark.parametrize("command", ["fill", "ask", "search"])
 def test_standard_input_without_a_line_is_a_mistake(
     corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch, command: str

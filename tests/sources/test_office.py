@@ -68,7 +68,8 @@ def test_a_workbook_by_hand() -> None:
     source = sheets.read(content, "x.xlsx")
     assert source.text.split("\n\n") == [
         "Countries",
-        "Country: Kenya | Since: 1963-12-12 | People: 55000000\nCountry: Uganda | People: 0.5",
+        "Sheet: Countries | Country: Kenya | Since: 1963-12-12 | People: 55000000\n"
+        "Sheet: Countries | Country: Uganda | People: 0.5",
         "Notes",
         "only a note",
         "a | 1\nb | 2",
@@ -78,6 +79,8 @@ def test_a_workbook_by_hand() -> None:
     assert places["0.5"] == ("Countries", "C3")
     assert places["b"] == ("Notes", "A4")
     assert "Country" not in places
+    alone = sheets.read(xlsx(Countries=[("Country", "Since"), ("Kenya", 1963)]), "x.xlsx")
+    assert alone.text == "Countries\n\nCountry: Kenya | Since: 1963"
 
 
 def test_empty_columns_separate_tables() -> None:
@@ -86,14 +89,15 @@ def test_empty_columns_separate_tables() -> None:
     below = [(*row, None, *more) for row, more in zip(months, [(), ("Town", "People"), ("Bonn", 3)], strict=True)]
     gap = [(*row, None, *more) for row, more in zip(months, [("Sum",), (19920,), (2080,)], strict=True)]
     same = [(*row, None, *row) for row in months]
-    ruled, plain = "Month: May | Units: 498\nMonth: June | Units: 52", "Month: {} | Units: {} | Sum: {}"
+    ruled = "Sheet: {0} | Month: May | Units: 498\nSheet: {0} | Month: June | Units: 52"
+    plain = "Sheet: C | Month: {} | Units: {} | Sum: {}"
     form = [("Paid to", None, "Ann"), ("Paid by", None, "Bo"), ("Note",)]
     source = sheets.read(content := xlsx(A=beside, B=below, C=gap, D=same, E=form), "x.xlsx")
     assert source.text.split("\n\n") == [
-        *("A", ruled, "checked\nby Ann"),
-        *("B", ruled, "Town: Bonn | People: 3"),
+        *("A", ruled.format("A"), "checked\nby Ann"),
+        *("B", ruled.format("B"), "Sheet: B | Town: Bonn | People: 3"),
         *("C", f"{plain.format('May', 498, 19920)}\n{plain.format('June', 52, 2080)}"),
-        *("D", ruled, ruled),
+        *("D", ruled.format("D"), ruled.format("D")),
         *("E", "Paid to | Ann\nPaid by | Bo\nNote"),
     ]
     book = load_workbook(io.BytesIO(content))

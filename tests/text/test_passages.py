@@ -155,6 +155,7 @@ def test_sentences(text: str, found: list[str]) -> None:
         "Paris. The",
         "in 1875. It was first",
         'he left." Then',
+        "6. Takes 55 minutes",
         "the Seine. 1900",
         "Germany. Élysée",
         "the company. (The",

@@ -277,8 +277,8 @@ def _answer(
 ) -> None:
     """Print the predictions for `text` or, if it is "-", for each line of standard input as soon as they are made.
 
-    JSON objects name their query. With `timings`, the time that each step took goes to standard error. `citing` is the
-    form of citations, if any, and the corpora that are cited.
+    JSON objects name their query; one without any prediction has an object too. With `timings`, the time that each
+    step took goes to standard error. `citing` is the form of citations, if any, and the corpora that are cited.
     """
     form, corpora = citing
 
@@ -294,6 +294,9 @@ def _answer(
                 if not place and isinstance(predictions, Predictions) and predictions.sentences:
                     more |= {"sentences": [each.to_dict() for each in predictions.sentences]}
                 print_json({"query": query} | prediction.to_dict() | more)
+            if not predictions:
+                nothing = {"text": "", "probability": 0.0, "status": "not_found", "abstained": True, "evidence": []}
+                print_json({"query": query} | nothing)
             return
         from quoth.cli.render import show_predictions
 

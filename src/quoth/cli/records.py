@@ -29,8 +29,8 @@ NAMES = {"k": "neighbours", "banned_tokens": "ban", "whole_words": "any_token"}
 _SHOWN: dict[str, dict[str, Any]] = {
     "k": {"flags": ("--k", "--neighbours")},
     "passages": {
-        "help": "Number of the best passages to search inside. Default: the model's own (quoth-mini 3; quoth-reader and "
-        "quoth-realm 20).",
+        "help": "Number of the best passages to search inside. Default: the model's own (quoth-mini 3; quoth-reader "
+        "and quoth-realm 20).",
         "callback": within(TopK, 3),  # the words for every token are --dense
     },
     "banned_tokens": {

@@ -96,13 +96,16 @@ class Text:
         if not self._is_held and (gap != " " or (self._parts and not self._parts[-1].endswith(" "))):
             self._gap = max(self._gap, gap, key=_GAPS.index)
 
-    def table(self, rows: Sequence[Sequence[Cell]], headed: bool) -> None:
+    def table(self, rows: Sequence[Sequence[Cell]], headed: bool, name: str = "") -> None:
         """Appends rows, a line each: `heading: value | heading: value`, if the first row has the headings, which are
-        nowhere in the row."""
+        nowhere in the row; such a row begins with `name`, as people may ask for it."""
         heads = rows[0] if headed and len(rows) > 1 and _stand_over(rows) else ()
         self.gap()
         for row in rows[1:] if heads else rows:
             filled = [(number, cell) for number, cell in enumerate(row) if _has_words(cell)]
+            if heads and name and filled:
+                self.add(name)
+                self.join(" | ")
             for place, (number, cell) in enumerate(filled):
                 if place:
                     self.join(" | ")

@@ -1,4 +1,5 @@
-"""Spreadsheets: a row is a line, each value with the heading of its column, its sheet and its cell.
+"""Spreadsheets: a row is a line, each value with the heading of its column, its sheet and its cell. Of several sheets
+each has its name in every row.
 
 Knows values as they were last computed, not formulas. Does not know charts, or how a sheet looks.
 """
@@ -22,14 +23,13 @@ def read(content: bytes, name: str) -> Source:
     from openpyxl import load_workbook
 
     book = load_workbook(opened(content), read_only=True, data_only=True)
-    text = Text("cell")
-    for sheet in book.worksheets:
-        if sheet.sheet_state == "visible":
-            for number, table in enumerate(_tables(sheet)):
-                if not number:
-                    text.gap()
-                    text.add(sheet.title)
-                text.table(*table)
+    text, sheets = Text("cell"), [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    for sheet in sheets:
+        for number, table in enumerate(_tables(sheet)):
+            if not number:
+                text.gap()
+                text.add(sheet.title)
+            text.table(*table, name=f"Sheet: {sheet.title}" if len(sheets) > 1 else "")
     return text.source(facts(book.properties))
 
 

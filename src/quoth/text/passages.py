@@ -344,6 +344,7 @@ def crosses_sentence(text: str) -> bool:
     """
     for match in _FULL_STOP.finditer(text):
         word = match[1].casefold()
-        if len(word) > 1 and word not in _ABBREVIATIONS and not text[match.end()].islower():
+        is_word = len(word) > 1 or word.isdigit()
+        if is_word and word not in _ABBREVIATIONS and not text[match.end()].islower():
             return True
     return False
