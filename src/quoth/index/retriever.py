@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,11 @@ _Fresh = tuple[Passage, EncodedPassage]
 """A passage encoded on the fly; it is read once."""
 
 
+def _passage(corpora: Sequence[Corpus], place: PassageRef) -> Passage:
+    number, row = place
+    return corpora[number].passage(row)
+
+
 class Retriever:
     """Searches several corpora as one; if `only` is given, every token of those segments alone."""
 
@@ -62,6 +68,7 @@ class Retriever:
         self.corpora, self.encoder = list(corpora), encoder
         self.tables = [KeyTables(corpus, encoder, only) for corpus in self.corpora]
         self._cache: OrderedDict[PassageRef, _Fresh] = OrderedDict()
+        self._read = lru_cache(CACHED_PASSAGES)(partial(_passage, self.corpora))
         self._lock = threading.Lock()
 
     def key_tables(self) -> list[KeyTable]:
@@ -134,10 +141,9 @@ class Retriever:
         return found | encoded
 
     def passage(self, place: PassageRef) -> Passage:
-        """The passage at a place; it is read unless the cache holds it."""
-        with self._lock:
-            known = self._cache.get(place)
-        return known[0] if known else self.corpora[place[0]].passage(place[1])
+        """The passage at a place; it is read unless it was read lately."""
+        found: Passage = self._read(place)
+        return found
 
     def tokens(self, passage: Passage) -> Tokens | None:
         """The tokens of a passage of these corpora, if the cache holds them."""

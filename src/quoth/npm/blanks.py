@@ -164,6 +164,11 @@ class BlankFiller(CorpusModel):
             raise InputError(f"hybrid is {own.hybrid} and passages None; say how many passages to boost: passages=3")
         return own
 
+    def queries(self, texts: Sequence[str]) -> list[tuple[Floats, Floats]]:
+        """The two vectors of each text's blank, as `query_vectors`."""
+        with step("encode"):
+            return self.encoder.blanks(texts)
+
     def asked(
         self, texts: Sequence[str], searched: Sequence[str], hidden: Sequence[Collection[int]], options: ResolvedOptions
     ) -> Asked:
@@ -172,7 +177,8 @@ class BlankFiller(CorpusModel):
         They are found once, for the larger of the two numbers.
         """
         depth = max(options.passages or 0, options.read)
-        found = self.finder.rankings(searched, depth, hidden, options.mode) if depth else [[] for _ in texts]
+        with step("search"):
+            found = self.finder.rankings(searched, depth, hidden, options.mode) if depth else [[] for _ in texts]
         return Asked(texts, found, hidden)
 
     def proposals(

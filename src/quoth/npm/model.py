@@ -28,7 +28,6 @@ from quoth.npm.several import BEAMS, fill_together
 from quoth.reader.runtime import open_reader
 from quoth.records import Predictions
 from quoth.text.tokenizer import MASK
-from quoth.timing import step
 
 TEXTS_AT_A_TIME = 32
 
@@ -175,11 +174,8 @@ class NPM(BlankFiller):
         results: list[Predictions] = []
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
-            with step("encode"):
-                queries = self.encoder.blanks(texts[part])
-            with step("search"):
-                asked = self.asked(texts[part], by[part], hidden[part], settled)
-            every = self.proposals(asked, queries, settled)
+            asked = self.asked(texts[part], by[part], hidden[part], settled)
+            every = self.proposals(asked, self.queries(texts[part]), settled)
             if settled.read:
                 decided = self.decided(asked, [list(proposals) for proposals in every], settled)
             else:
