@@ -164,7 +164,7 @@ class BlankFiller(CorpusModel):
             raise InputError(f"hybrid is {own.hybrid} and passages None; say how many passages to boost: passages=3")
         return own
 
-    def queries(self, texts: Sequence[str]) -> list[tuple[Floats, Floats]]:
+    def _queries(self, texts: Sequence[str]) -> list[tuple[Floats, Floats]]:
         """The two vectors of each text's blank, as `query_vectors`."""
         with step("encode"):
             return self.encoder.blanks(texts)

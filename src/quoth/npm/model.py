@@ -175,7 +175,7 @@ class NPM(BlankFiller):
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
             asked = self.asked(texts[part], by[part], hidden[part], settled)
-            every = self.proposals(asked, self.queries(texts[part]), settled)
+            every = self.proposals(asked, self._queries(texts[part]), settled)
             if settled.read:
                 decided = self.decided(asked, [list(proposals) for proposals in every], settled)
             else:
