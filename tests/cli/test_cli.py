@@ -350,14 +350,28 @@ def test_a_dash_reads_a_query_a_line(corpus: Path, run: Run, oracle: Oracle, mon
     assert [json.loads(line)["query"] for line in lines] == ["It is in [MASK].", "Ή [MASK]."]
 
 
+def test_a_file_in_the_place_of_a_question_is_a_mistake(corpus: Path, run: Run, oracle: Oracle, tmp_path: Path) -> None:
+    asked = tmp_path / "questions.txt"
+    asked.write_text("Where?\n")
+    for command in ("ask", "search"):
+        code, out, err = run(command, corpus, asked)
+        assert (code, out) == (2, "")
+        assert err == f"quoth: {str(asked)!r} is a file, not a text; - < {asked} takes a text from each of its lines\n"
+    assert run("ask", corpus, "Where is it? " * 500)[0] == 0
+
+
 def test_a_query_without_any_prediction_has_a_line(
     corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oracle, "ask", lambda question, **options: [])
     told = json.loads(run("ask", corpus, "Zebra?", "--json")[1])
     assert told == {
-        **{"query": "Zebra?", "text": "", "probability": 0.0},
-        **{"status": "not_found", "abstained": True, "evidence": []},
+        "query": "Zebra?",
+        "text": "",
+        "probability": 0.0,
+        "status": "not_found",
+        "abstained": True,
+        "evidence": [],
     }
 
 
