@@ -14,10 +14,11 @@ import lzma
 import shutil
 from pathlib import Path
 
+from reader_job import in_parts
 from safetensors.numpy import load_file, save_file
 
 from quoth.corpus.documents import read_documents
-from quoth.encoders.rounding import Stored, rounded
+from quoth.encoders.rounding import rounded
 from quoth.hub import SETTINGS_FILE, locate
 from quoth.npm.config import NPMConfig
 from quoth.training.run import without
@@ -41,13 +42,9 @@ def pack_other_base(base: Path, folder: Path) -> None:
     for file in folder.glob("part-*"):
         file.unlink()
     copy_beside_weights(base, folder)
-    parts: list[Stored] = [{}]
-    for name, weight in load_file(base / "model.safetensors").items():
-        stored = rounded(name, weight) if weight.ndim == 2 else {name: weight}
-        if sum(array.nbytes for array in (*parts[-1].values(), *stored.values())) > PART:
-            parts.append({})
-        parts[-1] |= stored
-    for number, part in enumerate(parts):
+    weights = load_file(base / "model.safetensors").items()
+    stored = (rounded(name, weight) if weight.ndim == 2 else {name: weight} for name, weight in weights)
+    for number, part in enumerate(in_parts(stored, PART)):
         save_file(part, folder / f"part-{number}.safetensors")
 
 

@@ -13,14 +13,15 @@ given.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
@@ -36,10 +37,12 @@ from quoth.encoders.transformer import load_base
 from quoth.hub import EncoderSource
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.network import SpanReaderModel
-from quoth.reader.training import distillation_loss, reading_loss
+from quoth.reader.training import taught_loss
 from quoth.reader.weights import trained
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
+from quoth.text.tokenizer import batches_by_length
 from quoth.training.adapter import set_dropout
+from quoth.training.epochs import by_length, turns
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 PART = 15e6
@@ -49,6 +52,7 @@ FIXED = ("position_embeddings", "token_type_embeddings", "relative_attention_bia
 SAME = {"[CLS]": "<s>", "[SEP]": "</s>", "[PAD]": "<pad>", "[MASK]": "<mask>"}
 """BERT's special tokens, and MPNet's in their place."""
 Ints = NDArray[np.int64]
+Held = TypeVar("Held", Tensor, NDArray[Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +131,7 @@ class Network:
         encoder, _ = load_base(EncoderSource(str(folder)))
         self.model = SpanReaderModel(encoder, ReaderConfig())
         if weights is not None:
-            files = sorted(weights.glob("weights-*")) if weights.is_dir() else [weights]
-            stored = {name: each for file in files for name, each in load_file(file).items()}
+            stored = stored_in(weights.glob("weights-*") if weights.is_dir() else [weights])
             if any(name.endswith(SCALE) for name in stored):
                 raise SystemExit(f"{weights} has differences from a base; write it with reader_tables.py whole")
             with torch.no_grad():
@@ -151,14 +154,29 @@ class Network:
 
 def joined(base: Path, folder: Path) -> Path:
     """A base whose packed parts (pack.py) are joined, in fp32; one without parts as it is."""
-    parts = sorted(base.glob("part-*.safetensors"))
-    if parts:
-        folder.mkdir(parents=True, exist_ok=True)
-        stored = {name: tensor for part in parts for name, tensor in load_file(part).items()}
-        save_file(all_whole(stored), folder / "model.safetensors")
-        for file in base.glob("*.json"):
-            (folder / file.name).write_bytes(file.read_bytes())
-    return folder if parts else base
+    stored = stored_in(base.glob("part-*.safetensors"))
+    if not stored:
+        return base
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(all_whole(stored), folder / "model.safetensors")
+    for file in base.glob("*.json"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
+def stored_in(files: Iterable[Path]) -> dict[str, Tensor]:
+    """The tensors of all files."""
+    return {name: each for file in files for name, each in load_file(file).items()}
+
+
+def in_parts(groups: Iterable[Mapping[str, Held]], most: float) -> list[dict[str, Held]]:
+    """The arrays, as few parts as their order allows, of at most so many bytes each; a group stays together."""
+    parts: list[dict[str, Held]] = [{}]
+    for group in groups:
+        if sum(each.nbytes for each in (*parts[-1].values(), *group.values())) > most:
+            parts.append({})
+        parts[-1] |= group
+    return parts
 
 
 def same_words(ours: Path, theirs: Path) -> Tensor:
@@ -172,17 +190,16 @@ def same_words(ours: Path, theirs: Path) -> Tensor:
 
 def epochs(tables: Tables, rng: np.random.Generator) -> Iterator[Ints]:
     """The questions of one epoch after another: each kind's share, all of a kind before any of it twice."""
-    left: dict[int, Ints] = {}
-    while True:
-        drawn = []
-        for number, share in enumerate(tables.shares):
-            own = np.flatnonzero((tables.questions[:, 3] == number) & (tables.questions[:, 4] > 0))
-            wanted, waiting = round(share * len(own)), left.get(number, own[:0])
-            while len(waiting) < wanted and len(own):
-                waiting = np.concatenate([waiting, rng.permutation(own)])
-            drawn.append(waiting[:wanted])
-            left[number] = waiting[wanted:]
-        yield rng.permutation(np.concatenate(drawn))
+    kind_N, marked_N = tables.questions[:, 3], tables.questions[:, 4] > 0
+    kinds = [rng.permutation(np.flatnonzero((kind_N == number) & marked_N)) for number in range(len(tables.shares))]
+    counts = [round(share * len(own)) for share, own in zip(tables.shares, kinds, strict=True)]
+    for epoch in itertools.count():
+        drawn = [
+            number
+            for own, count in zip(kinds, counts, strict=True)
+            for number in turns(epoch * count, (epoch + 1) * count, len(own), lambda _, own=own: own)
+        ]
+        yield rng.permutation(np.array(drawn))
 
 
 def batches(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[Ints, Ints]]:
@@ -190,10 +207,7 @@ def batches(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[Ints,
     with passages that do not answer them, some with such a one alone."""
     rng, size = np.random.default_rng(options.seed), options.batch
     for order in epochs(tables, rng):
-        for at in range(0, len(order), 32 * size):
-            pool = order[at : at + 32 * size]
-            pool = pool[np.argsort(tables.length[tables.questions[pool, 0]], kind="stable")]
-            parts = [pool[i : i + size] for i in range(0, len(pool), size)]
+        for parts in by_length(order, tables.length[tables.questions[order, 0]].tolist(), size):
             for part in rng.permutation(len(parts)).tolist():
                 readings: list[int] = []
                 owners: list[int] = []
@@ -208,15 +222,6 @@ def batches(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[Ints,
                 yield np.array(readings), np.array(owners)
 
 
-def by_length(lengths: Ints, limit: int) -> Iterator[Ints]:
-    """Inputs of similar length, so many that a padded batch has at most `limit` tokens."""
-    order, at = np.argsort(-lengths, kind="stable"), 0
-    while at < len(order):
-        count = max(1, limit // (int(lengths[order[at]]) + 8))
-        yield order[at : at + count]
-        at += count
-
-
 def loss_of(
     tables: Tables, pupil: Network, teacher: Network | None, step: tuple[Ints, Ints], options: argparse.Namespace
 ) -> Tensor:
@@ -226,7 +231,7 @@ def loss_of(
     def wide(each_BTW: Tensor, value: float) -> Tensor:
         return torch.nn.functional.pad(each_BTW, (0, 0, 0, width - each_BTW.shape[1]), value=value)
 
-    for members in by_length(tables.length[readings], options.tokens):
+    for members in batches_by_length(tables.length[readings].tolist(), options.tokens):
         batch = tables.batch(readings[members])
         odds.append(wide(pupil.odds(batch), NEVER))
         right.append(wide(batch.right_BTW, False))
@@ -234,12 +239,15 @@ def loss_of(
         if teacher:
             with torch.no_grad():
                 soft.append(wide(teacher.odds(batch), NEVER))
-    of_questions = torch.cat(owner), int(owners.max()) + 1
-    loss = reading_loss(torch.cat(odds), torch.cat(right), *of_questions)
-    if not teacher:
-        return loss
-    near = distillation_loss(torch.cat(odds), torch.cat(soft), *of_questions, options.temperature)
-    return (1 - options.teacher_weight) * loss + options.teacher_weight * near
+    return taught_loss(
+        torch.cat(odds),
+        torch.cat(right),
+        torch.cat(soft) if soft else None,
+        torch.cat(owner),
+        int(owners.max()) + 1,
+        weight=options.teacher_weight,
+        temperature=options.temperature,
+    )
 
 
 def train(tables: Tables, pupil: Network, teacher: Network | None, options: argparse.Namespace) -> dict[str, Any]:
@@ -295,7 +303,7 @@ def measured(tables: Tables, network: Network) -> dict[str, dict[str, float]]:
     for number, kind in enumerate(tables.kinds):
         readings = tables.questions[tables.questions[:, 3] == number, 0]
         right, said, sure = (np.zeros(len(readings), bool) for _ in range(3))
-        for members in by_length(tables.length[readings], 65536):
+        for members in batches_by_length(tables.length[readings].tolist(), 65536):
             batch = tables.batch(readings[members])
             odds = network.odds(batch).flatten(1)
             marked = batch.right_BTW.flatten(1)
@@ -312,13 +320,8 @@ def save(weights: Mapping[str, Tensor], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob("weights-*"):
         file.unlink()
-    parts: list[dict[str, Tensor]] = [{}]
-    for name, weight in weights.items():
-        half = weight.detach().half().cpu().contiguous()
-        if sum(each.nbytes for each in parts[-1].values()) + half.nbytes > PART:
-            parts.append({})
-        parts[-1][name] = half
-    for number, part in enumerate(parts):
+    halves = ({name: weight.detach().half().cpu().contiguous()} for name, weight in weights.items())
+    for number, part in enumerate(in_parts(halves, PART)):
         save_file(part, folder / f"weights-{number}.safetensors")
 
 

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from reader_job import save
-from safetensors.torch import load_file
+from reader_job import save, stored_in
 
 from quoth.hub import locate
 from quoth.reader.config import ReaderConfig
@@ -115,9 +114,7 @@ def pack(options: argparse.Namespace) -> None:
 def unpack(options: argparse.Namespace) -> None:
     source = locate(options.model, ReaderConfig)
     model, _ = load_reader(source)
-    files = sorted(options.weights.glob("weights-*"))
-    stored = {name: weight for file in files for name, weight in load_file(file).items()}
-    base = compared_with(source, model)
+    stored, base = stored_in(options.weights.glob("weights-*")), compared_with(source, model)
     with torch.no_grad():
         for name, weight in trained(model).items():
             weight.copy_(stored[name])

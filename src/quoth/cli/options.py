@@ -237,9 +237,9 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
     A line that is not UTF-8, or that `handle` refuses with an InputError, is reported with its number. The other lines
     are handled, and the exit code is 2. Raises InputError if all lines are blank, or if `text` is a file's name.
     """
-    if os.path.isfile(text):
-        raise InputError(f"{text!r} is a file, not a text; - < {text} takes a text from each of its lines")
     if text != "-":
+        if os.path.isfile(text):
+            raise InputError(f"{text!r} is a file, not a text; - < {text} takes a text from each of its lines")
         handle(0, text)
         return
     handled, failed = 0, False

@@ -52,10 +52,6 @@ class KeyAt:
         return int(self.keys.end_N[self.row])
 
 
-_Fresh = tuple[Passage, EncodedPassage]
-"""A passage encoded on the fly; it is read once."""
-
-
 def _passage(corpora: Sequence[Corpus], place: PassageRef) -> Passage:
     number, row = place
     return corpora[number].passage(row)
@@ -67,7 +63,7 @@ class Retriever:
     def __init__(self, corpora: Sequence[Corpus], encoder: KeyEncoder, only: Collection[str] | None = None) -> None:
         self.corpora, self.encoder = list(corpora), encoder
         self.tables = [KeyTables(corpus, encoder, only) for corpus in self.corpora]
-        self._cache: OrderedDict[PassageRef, _Fresh] = OrderedDict()
+        self._cache: OrderedDict[PassageRef, EncodedPassage] = OrderedDict()
         self._read = lru_cache(CACHED_PASSAGES)(partial(_passage, self.corpora))
         self._lock = threading.Lock()
 
@@ -116,12 +112,12 @@ class Retriever:
             for parts in stored
         ]
 
-    def _fresh(self, number: int, places: Sequence[PassageRef], encoded: dict[PassageRef, _Fresh]) -> KeyTable:
+    def _fresh(self, number: int, places: Sequence[PassageRef], encoded: dict[PassageRef, EncodedPassage]) -> KeyTable:
         """The tokens of passages of one corpus, encoded on the fly."""
-        passages, keys = zip(*(encoded[place] for place in places), strict=True)
+        passages, keys = [self.passage(place) for place in places], [encoded[place] for place in places]
         return in_memory(self.corpora[number], passages, keys, self.encoder.scale)
 
-    def _encoded(self, places: Collection[PassageRef]) -> dict[PassageRef, _Fresh]:
+    def _encoded(self, places: Collection[PassageRef]) -> dict[PassageRef, EncodedPassage]:
         with self._lock:
             found = {place: self._cache[place] for place in places if place in self._cache}
             for place in found:
@@ -133,7 +129,7 @@ class Retriever:
         # gives the same vectors.
         passages = [self.passage(place) for place in fresh]
         with step("encode"):
-            encoded = dict(zip(fresh, zip(passages, self.encoder.encode(passages), strict=True), strict=True))
+            encoded = dict(zip(fresh, self.encoder.encode(passages), strict=True))
         with self._lock:
             self._cache.update(encoded)
             while len(self._cache) > CACHED_PASSAGES:
@@ -148,8 +144,9 @@ class Retriever:
     def tokens(self, passage: Passage) -> Tokens | None:
         """The tokens of a passage of these corpora, if the cache holds them."""
         with self._lock:
-            cached = [self._cache.get((number, passage.row)) for number in range(len(self.corpora))]
-        return next((keys.tokens for held, keys in filter(None, cached) if held.text == passage.text), None)
+            cached = [(place, self._cache.get(place)) for place in enumerate([passage.row] * len(self.corpora))]
+        alike = (keys.tokens for place, keys in cached if keys and self.passage(place).text == passage.text)
+        return next(alike, None)
 
     def late_interaction(self, query: str, k: int) -> Ranking:
         """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the

@@ -19,7 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.encoders.transformer import pair_batch
+from quoth.encoders.encoder import fingerprint_of
+from quoth.encoders.transformer import pair_batch, parameters
 from quoth.errors import InputError
 from quoth.reader.config import NEVER, ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText
@@ -105,15 +106,20 @@ def reading_loss(odds_BTW: Tensor, right_BTW: Tensor, question_B: Tensor, num_qu
     Formula: mean over questions of log(1 + Σ exp o) − log Σ_right exp o, the latter 0 if none is right.
     When to use: to train a reader.
     """
-    every_B = odds_BTW.flatten(1).logsumexp(dim=1)
     right_B = odds_BTW.masked_fill(~right_BTW, NEVER).flatten(1).logsumexp(dim=1)
-    none_Q = torch.zeros(num_questions, dtype=every_B.dtype, device=every_B.device)
-    numbers_Q = torch.arange(num_questions, device=question_B.device)
-    every_Q = grouped_logsumexp(torch.cat([every_B, none_Q]), torch.cat([question_B, numbers_Q]), num_questions)
+    every_Q = _log_sums(odds_BTW, question_B, num_questions)
     right_Q = grouped_logsumexp(right_B, question_B, num_questions)
     answered_Q = torch.zeros(num_questions, dtype=torch.bool, device=question_B.device)
     answered_Q[question_B[right_BTW.flatten(1).any(dim=1)]] = True
     return (every_Q - right_Q.masked_fill(~answered_Q, 0.0)).mean()
+
+
+def _log_sums(odds_BTW: Tensor, question_B: Tensor, num_questions: int) -> Tensor:
+    """log(1 + Σ exp o) over the spans of each question's passages, and "no answer": [Q]."""
+    every_B = odds_BTW.flatten(1).logsumexp(dim=1)
+    numbers_Q = torch.arange(num_questions, device=question_B.device)
+    values = torch.cat([every_B, every_B.new_zeros(num_questions)])
+    return grouped_logsumexp(values, torch.cat([question_B, numbers_Q]), num_questions)
 
 
 def distillation_loss(
@@ -128,20 +134,32 @@ def distillation_loss(
     Formula: mean over questions of τ² Σ p log(p / q), p the softmax of the teacher's odds / τ and q the reader's.
     When to use: beside `reading_loss`, with a larger reader as the teacher.
     """
-    none_Q, numbers_Q = odds_BTW.new_zeros(num_questions), torch.arange(num_questions, device=question_B.device)
-    groups = torch.cat([question_B, numbers_Q])
-
-    def log_sums(each_BTW: Tensor) -> Tensor:
-        every = torch.cat([each_BTW.flatten(1).logsumexp(dim=1), none_Q])
-        return grouped_logsumexp(every, groups, num_questions)
-
     own_BTW, taught_BTW = odds_BTW / temperature, teacher_BTW / temperature
-    own_Q, taught_Q = log_sums(own_BTW), log_sums(taught_BTW)
+    own_Q, taught_Q = (_log_sums(each, question_B, num_questions) for each in (own_BTW, taught_BTW))
     log_p_BTW = taught_BTW - taught_Q[question_B, None, None]
     log_q_BTW = own_BTW - own_Q[question_B, None, None]
     spans_B = (log_p_BTW.exp() * (log_p_BTW - log_q_BTW)).flatten(1).sum(dim=1)
     nothing_Q = (-taught_Q).exp() * (own_Q - taught_Q)
     return (nothing_Q.index_add(0, question_B, spans_B)).mean() * temperature**2
+
+
+def taught_loss(
+    odds_BTW: Tensor,
+    right_BTW: Tensor,
+    teacher_BTW: Tensor | None,
+    question_B: Tensor,
+    num_questions: int,
+    *,
+    weight: float,
+    temperature: float,
+) -> Tensor:
+    """`reading_loss`, and `distillation_loss` in its place with this weight if there is a teacher: scalar."""
+    loss = reading_loss(odds_BTW, right_BTW, question_B, num_questions)
+    if teacher_BTW is None:
+        return loss
+    return (1 - weight) * loss + weight * distillation_loss(
+        odds_BTW, teacher_BTW, question_B, num_questions, temperature
+    )
 
 
 @dataclass(frozen=True)
@@ -154,10 +172,7 @@ class Teacher:
     @cached_property
     def digest(self) -> str:
         """Of its weights: a run resumes with the same teacher only."""
-        digest = hashlib.sha256()
-        for weight in self.model.parameters():
-            digest.update(weight.detach().cpu().numpy().tobytes())
-        return digest.hexdigest()[:16]
+        return fingerprint_of(parameters(self.model), self.inputs.tokenizer.hf, None)
 
 
 class ReadingTask:
@@ -220,12 +235,15 @@ class ReadingTask:
             if taught:
                 soft_BTW = self._soft([taught[member] for member in members])
                 soft.append(torch.nn.functional.pad(soft_BTW, (0, 0, 0, missing), value=NEVER))
-        of_questions = torch.cat(owner).to(self.device), len(shown)
-        loss = reading_loss(torch.cat(odds), torch.cat(right).to(self.device), *of_questions)
-        if soft:
-            config = self._config
-            near = distillation_loss(torch.cat(odds), torch.cat(soft), *of_questions, config.temperature)
-            loss = (1 - config.teacher_weight) * loss + config.teacher_weight * near
+        loss = taught_loss(
+            torch.cat(odds),
+            torch.cat(right).to(self.device),
+            torch.cat(soft) if soft else None,
+            torch.cat(owner).to(self.device),
+            len(shown),
+            weight=self._config.teacher_weight,
+            temperature=self._config.temperature,
+        )
         loss.backward()  # type: ignore[no-untyped-call]
         return Step(loss.item(), sum(len(seen.reading.pair.ids_T) for seen in read), skipped)
 
