@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quoth.corpus.deletions import Deletions
 from quoth.corpus.manifest import (
     LOCK,
     Manifest,
@@ -30,7 +29,7 @@ from quoth.corpus.manifest import (
 )
 from quoth.corpus.rebuild import part_of, rebuilt, without_places
 from quoth.corpus.segment import Segment, open_segment
-from quoth.corpus.snapshot import open_snapshot
+from quoth.corpus.snapshot import Deletions, open_snapshot
 from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, advising, brief, few
 from quoth.records import Document
 from quoth.storage import (

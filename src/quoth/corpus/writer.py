@@ -15,7 +15,6 @@ from uuid import uuid4
 import numpy as np
 
 from quoth.corpus.checks import check_document
-from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import (
     Manifest,
     deletions_path,
@@ -32,7 +31,7 @@ from quoth.corpus.manifest import (
 )
 from quoth.corpus.moves import NO_MOVES, moves_from, save_moves, sweep_moves
 from quoth.corpus.segment import Segment, SegmentWriter, Split
-from quoth.corpus.snapshot import Snapshot, deletion
+from quoth.corpus.snapshot import Deletion, Deletions, Snapshot, deletion
 from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, brief, remedy_of
 from quoth.records import Document
 from quoth.storage import CHECKSUMS, fsync_path, publish_directory, remove, remove_unless_leased, sha256_file
