@@ -33,6 +33,14 @@ def test_a_calibrated_probability_by_hand() -> None:
     assert not calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), (), expected - 1e-9)[0].abstained
 
 
+def test_chances_of_rivals_fall_and_add_up_to_one_at_most() -> None:
+    weights, shares = (0.0, 1.0), (0.5, 0.75, 0.4, 0.3, 0.1)  # the chance is the share
+    found = calibrated([prediction(share, 0.0) for share in shares], weights, (), 0.5)
+    assert [each.probability for each in found] == pytest.approx([0.5, 0.5, 0.0, 0.0, 0.0])
+    found = calibrated([prediction(share, 0.0) for share in (0.4, 0.45, 0.1, 0.3)], weights, (), 0.5)
+    assert [each.probability for each in found] == pytest.approx([0.4, 0.4, 0.1, 0.1])
+
+
 def test_features_by_hand() -> None:
     best = Prediction("by the sea", 2.0, 0.6, (Evidence("d", "", 7, 0, 10, "by the sea", 0.5, "c"),))
     of = Source(Passage(7, "d", "", "by the sea", 0, 10), "c", -0.25)

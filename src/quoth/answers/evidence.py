@@ -369,12 +369,17 @@ def calibrated(
     """The predictions with the chance of being right as their probability (without weights: the share) and with their
     status; `read` are the passages they were found in.
 
+    Predictions contradict each other, so none is likelier than the one before, and together they are certain at most.
     Shares of places are scaled alike. From `min_probability` on a prediction is answered. The others are unsure; or not
     found, if even the best chance is below both thresholds.
     """
-    if weights is not None:
-        found = [each.with_probability(chance(weights, features(each, read))) for each in found]
     found = list(found)
+    if weights is not None:
+        likeliest, left = 1.0, 1.0
+        for number, each in enumerate(found):
+            likeliest = min(chance(weights, features(each, read)), likeliest, left)
+            left -= likeliest
+            found[number] = each.with_probability(likeliest)
     best = max((each.probability for each in found), default=0.0)
     below: Status = "not_found" if best < min(not_found_below, min_probability) else "unsure"
     return [replace(each, status="answered" if each.probability >= min_probability else below) for each in found]
