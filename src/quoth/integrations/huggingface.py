@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from quoth.answers.evidence import Source, Spans, calibrated, predict_spans
+from quoth.answers.evidence import Source, Spans, predict_spans
 from quoth.answers.options import TopK
 from quoth.corpus.corpus import Corpora, Corpus
 from quoth.errors import InputError, nearest
@@ -23,7 +23,7 @@ from quoth.fields import checked
 from quoth.hub import kind_of
 from quoth.model.calls import check_questions
 from quoth.npm.model import NPM
-from quoth.reader.model import Reader
+from quoth.reader.model import Reader, answered
 from quoth.reader.spans import SpanReader
 from quoth.records import Document, Passage, Prediction, Predictions
 
@@ -130,7 +130,8 @@ class QuestionAnswering:
             context (str | list[str]): What to read: one for all, or one for each question. Default: the corpus.
             top_k (int): Number of answers. Default: 1.
             doc_stride (int): Tokens by which the windows of a long context overlap. Default: the model's (96).
-            max_answer_len (int): Tokens of an answer, at most; the model has a bound of its own (20). Default: 15.
+            max_answer_len (int): Tokens of an answer, or of an item of a list, at most; the model has a bound of its
+                own (20). Default: 15.
             max_seq_len (int): Tokens that the model reads at a time, question included. Default: the model's (384).
             max_question_len (int): Tokens of a question; what is longer is cut. Default: the model's (96).
             handle_impossible_answer (bool): Whether "" may be an answer: what was read does not say. Default:
@@ -158,14 +159,14 @@ class QuestionAnswering:
                 for source, said in zip(sources, spans, strict=True)
             ]
             config = reader.config
-            answers = predict_spans(sources, short, top_k, prior=config.prior)
             if each.context is None:
-                least, lowest = config.defaults.min_probability, config.defaults.not_found_below
-                answers = calibrated(answers, config.calibration, sources, least, lowest)
+                least = config.defaults.min_probability
+                answers = answered(each.question.strip(), sources, short, config, top_k, least)
                 found.append(_of_corpus(answers, top_k, handle_impossible_answer))
             else:
                 none = 1 / (1 + math.exp(min(spans[0].total, 700.0))) if handle_impossible_answer else None
-                found.append(_of_context(answers, each.context, top_k, none))
+                phrases = predict_spans(sources, short, top_k, prior=config.prior)
+                found.append(_of_context(phrases, each.context, top_k, none))
         given = [one[0] if len(one) == 1 else one for one in found]
         return given[0] if len(given) == 1 else given
 

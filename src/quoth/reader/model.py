@@ -20,7 +20,7 @@ from quoth.answers.sentences import answer_sentences
 from quoth.index.options import Mode
 from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
-from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
+from quoth.reader.config import ReaderAskOptions, ReaderConfig, ReaderFillOptions
 from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
 from quoth.records import Hits, Predictions
@@ -123,22 +123,9 @@ class Reader(Model):
         check_questions(question)
         least, asked = answered_from(options, self.config.defaults), [text.strip() for text in question]
         found = self.read(asked, question, options.passages, exclude, options.mode)
-        return [self._answers(text, *each, options.top_k, least) for text, each in zip(asked, found, strict=True)]
-
-    def _answers(
-        self, question: str, read: Sequence[Source], spans: Sequence[Spans], top_k: int, least: float
-    ) -> Predictions:
-        """Phrases and sentences. No phrase says yes or no, so that to such a question none is sure; and what a likely
-        sentence says is not called not found."""
-        config = self.config
-        phrases = answer_phrases(question, read, spans, top_k, config.prior)
-        weights, lowest = config.sentence_calibration, config.defaults.not_found_below
-        sentences = answer_sentences(read, spans, config.prior, weights, question=question)
-        if weights is not None and any(each.probability >= LIKELY for each in sentences):
-            lowest = 0.0
-        if asks_yes_or_no(question) and least > 0:
-            least = math.inf
-        return Predictions(calibrated(phrases, config.calibration, read, least, lowest), sentences)
+        return [
+            answered(text, *each, self.config, options.top_k, least) for text, each in zip(asked, found, strict=True)
+        ]
 
     @overload
     def fill(  # type: ignore[overload-overlap]
@@ -254,3 +241,22 @@ class Reader(Model):
             return False
         best = answer_phrases(texts[number], read, spans, 1, config.prior)
         return all(chance(config.calibration, features(each, read)) < config.defaults.not_found_below for each in best)
+
+
+def answered(
+    question: str, read: Sequence[Source], spans: Sequence[Spans], config: ReaderConfig, top_k: int, least: float
+) -> Predictions:
+    """Phrases and sentences of the passages that were read, calibrated, of which those from the probability `least` on
+    are answers.
+
+    No phrase says yes or no, so that to such a question none is sure; and what a likely sentence says is not called not
+    found.
+    """
+    phrases = answer_phrases(question, read, spans, top_k, config.prior)
+    weights, lowest = config.sentence_calibration, config.defaults.not_found_below
+    sentences = answer_sentences(read, spans, config.prior, weights, question=question)
+    if weights is not None and any(each.probability >= LIKELY for each in sentences):
+        lowest = 0.0
+    if asks_yes_or_no(question) and least > 0:
+        least = math.inf
+    return Predictions(calibrated(phrases, config.calibration, read, least, lowest), sentences)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -21,7 +21,6 @@ from quoth.answers.evidence import (
     AnswerSpan,
     Source,
     Spans,
-    calibrated,
     chosen,
     log_retrieval,
     places_in,
@@ -32,9 +31,10 @@ from quoth.answers.options import answered_from
 from quoth.corpus.bm25 import Ranking
 from quoth.errors import InputError
 from quoth.fields import checked
+from quoth.reader.model import answered
 from quoth.reader.spans import Reading, SpanReader
 from quoth.realm.config import REALMAskOptions
-from quoth.records import Likelihood, PassageShare, Prediction
+from quoth.records import Likelihood, PassageShare, Prediction, Predictions
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.timing import step
 
@@ -78,13 +78,12 @@ class GivenReader:
         """How the fillings of a blank are combined. Raises InputError."""
         return str(checked("combine", combine or default, Combine))
 
-    def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
-        """The best spans; with one softmax their probability is calibrated."""
-        config = self.reader.config
+    def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> Predictions:
+        """The best spans; with one softmax as a `Reader` gives them, but that relevance counts with BM25 alone."""
         if how.marginal:
-            return self._spans(query, sources, how)
-        found = self._spans(query, sources, how, config.prior if how.hybrid else 0.0)
-        return calibrated(found, config.calibration, sources, how.least, config.defaults.not_found_below)
+            return Predictions(self._spans(query, sources, how))
+        config = self.reader.config if how.hybrid else replace(self.reader.config, prior=0.0)
+        return answered(query.text, sources, self._read(query, sources), config, how.top_k, how.least)
 
     def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
         """The best spans for a blank; calibration is of questions only."""
@@ -97,10 +96,14 @@ class GivenReader:
             "`quoth train realm-pretrain` or `quoth convert` made"
         )
 
-    def _spans(self, query: EncodedQuery, sources: Sequence[Source], how: How, prior: float = 0.0) -> list[Prediction]:
+    def _spans(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
+        spans = self._read(query, sources)
+        return predict_spans(sources, spans, how.top_k, marginal=how.marginal, null=how.null)
+
+    def _read(self, query: EncodedQuery, sources: Sequence[Source]) -> list[Spans]:
         with step("expand"):
             [spans] = self.reader.read([query.text], [[source.passage for source in sources]])
-        return predict_spans(sources, spans, how.top_k, marginal=how.marginal, prior=prior, null=how.null)
+        return spans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,7 +141,7 @@ class REALM(CorpusModel):
         found: list[Predictions] = []
         for query in find(texts, asked, self.config.num_read(own.passages), exclude):
             how = How(own.top_k, by_eq_1, null and null(query), own.mode == "hybrid", least)
-            found.append(Predictions(self.reader.answers(query, self._sources(query), how)))
+            found.append(self.reader.answers(query, self._sources(query), how))
         return found
 
     def _fused(

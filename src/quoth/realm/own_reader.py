@@ -26,7 +26,7 @@ from quoth.realm.answering import EncodedQuery, How, Read, explain_likelihood, p
 from quoth.realm.config import REALMAskOptions, REALMConfig
 from quoth.realm.network import ReaderModel, readings
 from quoth.realm.towers import like_encoder, opened
-from quoth.records import Likelihood, Prediction
+from quoth.records import Likelihood, Prediction, Predictions
 from quoth.text.tokenizer import PairTokenizer, answer_ids
 from quoth.timing import step
 
@@ -62,12 +62,13 @@ class OwnReader:
         checked("combine", combine or "marginal", Literal["marginal"])
         return "marginal"
 
-    def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
+    def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> Predictions:
         """The best spans."""
         with step("expand"):
             read = self._read(query, sources)
             spans = self.spans([source.reading for source in read])
-        return predict_answers(read, spans, self.model.config.add_relevance, how.top_k, how.marginal, how.null)
+        found = predict_answers(read, spans, self.model.config.add_relevance, how.top_k, how.marginal, how.null)
+        return Predictions(found)
 
     def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
         """The best words of a blank."""
