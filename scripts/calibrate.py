@@ -115,9 +115,8 @@ def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank]) -> Iterator[F
         part = blanks[at : at + AT_A_TIME]
         texts, hidden = [each[0] for each in part], [each[1] for each in part]
         asked = npm.asked(texts, [each.replace(MASK, " ") for each in texts], hidden, options)
-        proposed = [list(each) for each in npm.proposals(asked, npm.encoder.blanks(texts), options)]
-        read = npm.read(asked, proposed, npm.config.defaults.read)
-        yield from zip(part, proposed, read, strict=True)
+        for each, (proposed, marked) in zip(part, npm.proposed_and_marked(asked, options), strict=True):
+            yield each, proposed, marked
 
 
 def _judged(filled: Sequence[Filled], weights: Weights) -> list[Judged]:

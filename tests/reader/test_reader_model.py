@@ -13,11 +13,13 @@ from test_span_reader import brute, make_reader
 
 import quoth
 from quoth.answers.evidence import Proposal, Source, predict_spans
+from quoth.answers.options import FillOptions
 from quoth.corpus import bm25
-from quoth.errors import EmptyCorpusError, InputError
+from quoth.errors import EmptyCorpusError, InputError, UserError
 from quoth.index import retriever
 from quoth.index.retriever import Retriever
-from quoth.npm.blanks import LEAST, Asked, combine, passages_of, words_beside
+from quoth.npm import blanks
+from quoth.npm.blanks import LEAST, Asked, combine, passages_of, surest, words_beside
 from quoth.realm.answering import GivenReader
 from quoth.realm.model import REALM
 from quoth.records import Evidence, Passage, Prediction
@@ -121,11 +123,21 @@ def test_an_answer_with_too_small_a_chance_is_unsure_or_not_found(reader: quoth.
     assert reader.ask(QUESTION, min_probability=0.0).status == "answered"
 
 
-def test_no_phrase_is_a_sure_answer_to_yes_or_no(reader: quoth.Reader) -> None:
+def test_no_phrase_is_a_sure_answer_to_yes_or_no(reader: quoth.Reader, realm: REALM) -> None:
     question = "Does the river flow through Bonn?"
-    told = [each.status for each in reader.ask(question, top_k=2, min_probability=1e-9)]
-    assert told == [each.status for each in reader.ask(question, top_k=2, min_probability=1.0)] != ["answered"] * 2
-    assert reader.ask(question, min_probability=0.0).status == "answered"
+    for asked in (reader.ask, realm.ask):
+        told = [each.status for each in asked(question, top_k=2, min_probability=1e-9)]
+        assert told == [each.status for each in asked(question, top_k=2, min_probability=1.0)] != ["answered"] * 2
+        assert asked(question, min_probability=0.0).status == "answered"
+
+
+def test_a_realm_gives_sentences_with_a_given_reader(realm: REALM, corpus: quoth.Corpus) -> None:
+    found = realm.ask(QUESTION, passages=3)
+    assert found.sentences
+    for sentence in found.sentences:
+        (place,) = sentence.evidence
+        assert corpus.document(place.document_id).text[place.start : place.end] == sentence.text
+    assert realm.ask(QUESTION, passages=3, combine="marginal").sentences == []
 
 
 def test_what_a_likely_sentence_says_is_not_called_not_found(reader: quoth.Reader) -> None:
@@ -273,6 +285,34 @@ def test_npm_asks_its_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: P
         both.fill(text, read=-1)
 
 
+def test_npm_is_asked_where_the_reader_is_unsure(npm: quoth.NPM, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, options = ["Paris is the [MASK] of France.", "Rome is in [MASK].", "[MASK] has rivers."], FillOptions(read=4)
+    settled = npm.settled(options)
+    asked = npm.asked(texts, [text.replace("[MASK]", " ") for text in texts], [()] * 3, settled)
+    sure = [surest(marked) for _, marked in npm.proposed_and_marked(asked, settled)]
+    assert len(set(sure)) == 3
+    monkeypatch.setattr(blanks, "SURE_ENOUGH", sorted(sure)[1])
+    every = npm.proposed_and_marked(asked, settled)
+    assert [bool(proposed) for proposed, _ in every] == [each < sorted(sure)[1] for each in sure]
+    alone = [list(found) for found in npm.proposals(asked, npm._queries(texts), settled)]
+    for (proposed, _), every_phrase in zip(every, alone, strict=True):
+        assert [each.best.text for each in proposed] in ([], [each.best.text for each in every_phrase])
+    monkeypatch.setattr(blanks, "SURE_ENOUGH", 0.0)
+    with pytest.raises(UserError, match="embed"):
+        npm.fill([texts[0]], passages=None, read=4)
+
+
+def test_the_reader_reads_where_npm_found_phrases(npm: quoth.NPM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blanks, "SURE_ENOUGH", 2.0)
+    options = npm.settled(FillOptions(passages=4, read=1))
+    asked = npm.asked(["Paris is the [MASK] of France."], ["Paris is the of France."], [()], options)
+    [(proposed, marked)] = npm.proposed_and_marked(asked, options)
+    best = {row for _, (_, row) in asked.ranked[0][:1]}
+    beside = next(each.passage.row for each in passages_of(proposed, 1))
+    assert beside not in best
+    assert {place.passage for each in marked for place in each.evidence()} == best | {beside}
+
+
 def test_what_is_banned_is_no_answer_of_the_reader_either(npm: quoth.NPM) -> None:
     text = "Paris is the [MASK] of France."
 
@@ -321,7 +361,7 @@ def test_a_passages_bm25_score_counts_when_a_blank_is_read(
     monkeypatch.setattr(span_reader, "config", replace(span_reader.config, prior=3.0))
     text = "Paris is the [MASK] of France."
     ranked = bm25.best_places([corpus], "Paris is the of France.", 4)
-    [found] = npm.read(Asked([text], [ranked], [()]), [[]], 4)
+    [(_, found)] = npm.proposed_and_marked(Asked([text], [ranked], [()]), npm.settled(FillOptions(read=4)))
     sources = [Source(corpus.passage(row), corpus.name, math.log(s / ranked[0][0])) for s, (_, row) in ranked]
     [spans] = span_reader.read([text], [[each.passage for each in sources]])
     expected = predict_spans(sources, spans, 50, distinct=False, prior=3.0)
@@ -337,6 +377,7 @@ def test_a_passage_is_tokenized_once_per_query(
     folder, text = tiny_npm(tmp_path / "m"), "Paris is the [MASK] of France."
     reader = make_reader(folder, base=lambda place: place, max_tokens=128)
     npm = quoth.NPM(quoth.NPM.from_pretrained(folder).encoder, [corpus], lambda: reader)
+    monkeypatch.setattr(blanks, "SURE_ENOUGH", 2.0)
     if not same:
         npm.__dict__["_cuts_alike"] = False
     seen: list[str] = []

@@ -97,8 +97,8 @@ class FillOptions:
     ] = None
     read: Annotated[
         Number | None,
-        "Let the reader see this many of the best passages and decide together with NPM; 0: NPM alone, as in the "
-        "paper.",
+        "Let the reader see this many of the best passages and decide, with NPM where it is unsure; 0: NPM alone, as "
+        "in the paper.",
     ] = None
     min_probability: Annotated[
         Share | None,
@@ -177,3 +177,8 @@ class ResolvedOptions(FillOptions):
     min_probability: Share = 0.0
     banned_ids: frozenset[int] = frozenset()
     stop_words: frozenset[int] = frozenset()
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every token is searched, not the best passages alone."""
+        return self.passages is None or self.hybrid > 0

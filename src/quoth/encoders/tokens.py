@@ -23,7 +23,7 @@ from quoth.errors import InputError
 from quoth.hub import EncoderSource, ModelSource
 from quoth.records import Passage
 from quoth.text.boundaries import BOUNDARIES_VERSION, SPELLING_VERSION
-from quoth.text.tokenizer import MASK, TextTokenizer
+from quoth.text.tokenizer import MASK, TextTokenizer, TokenizedPassage
 
 QUERIES = "queries"
 """The folder of the adapter that encodes queries, in a model whose queries were tuned (`npm.queries`)."""
@@ -68,13 +68,20 @@ class TokenEncoder:
         return cls(load(source.encoder), source.config, source.name, None if tuned is None else load(tuned))
 
     def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
-        """The keys of each passage: `passages` of their texts, and of their titles if the model reads these."""
+        """The keys of each passage's tokens."""
+        return self._encoded(self.tokens(passages))
+
+    def tokens(self, passages: Sequence[Passage]) -> list[TokenizedPassage]:
+        """The tokens of each passage after its title, if the model reads titles."""
         titles = [passage.title if self.config.titles else "" for passage in passages]
-        return self.passages([passage.text for passage in passages], titles)
+        return self.tokenizer.passages([passage.text for passage in passages], titles)
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
-        """Encode passages as "Title. text", long ones in several windows."""
-        tokenized = self.tokenizer.passages(texts, titles)
+        """Encode passages as "Title. text"."""
+        return self._encoded(self.tokenizer.passages(texts, titles))
+
+    def _encoded(self, tokenized: Sequence[TokenizedPassage]) -> list[EncodedPassage]:
+        """The vectors of passages' tokens, long ones encoded in several windows."""
         windows = [window for passage in tokenized for window in passage.windows]
         states = iter(self._encoder.encode([window.input_ids for window in windows]))
         empty = np.zeros((0, self.dimensions), np.float32)

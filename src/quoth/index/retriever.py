@@ -24,7 +24,6 @@ from quoth.index.search import num_live, search_tables
 from quoth.index.tables import KeyTables
 from quoth.index.vectors import Neighbours
 from quoth.records import Passage
-from quoth.text.tokenizer import Tokens
 from quoth.timing import step
 
 if TYPE_CHECKING:
@@ -140,13 +139,6 @@ class Retriever:
         """The passage at a place; it is read unless it was read lately."""
         found: Passage = self._read(place)
         return found
-
-    def tokens(self, passage: Passage) -> Tokens | None:
-        """The tokens of a passage of these corpora, if the cache holds them."""
-        with self._lock:
-            cached = [(place, self._cache.get(place)) for place in enumerate([passage.row] * len(self.corpora))]
-        alike = (keys.tokens for place, keys in cached if keys and self.passage(place).text == passage.text)
-        return next(alike, None)
 
     def late_interaction(self, query: str, k: int) -> Ranking:
         """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the

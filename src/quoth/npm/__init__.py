@@ -19,7 +19,7 @@ From the paper (Min et al., *Nonparametric Masked Language Modeling*, 2022) to t
 | §3.2.2 the contrastive loss of both ends | `training.losses.phrase_contrastive_loss` |
 | §4 a batch holds passages that share phrases | `npm.batches.BatchSampler`, `npm.batches.chain_of_neighbours` |
 
-Not in the paper: a reader that decides together with NPM (`npm.blanks.combine`), large batches by gradient caching
+Not in the paper: a reader that is asked first (`npm.blanks.combine`), large batches by gradient caching
 (`npm.grad_cache.Contrast`), queries that learn over stored vectors (`npm.queries.QueryTask`, after DensePhrases). What
 people call is `npm.model.NPM`; its settings and those of its training are `npm.config.NPMConfig` and
 `npm.config.TrainConfig`; a run is made by `npm.recipe.prepare`.

@@ -1,4 +1,4 @@
-"""Blanks filled: what NPM proposes, which of it a reader reads, and what both decide.
+"""Blanks filled: what a reader marks, what NPM proposes where the reader is unsure, and what both decide.
 
 Knows: how encoder, retriever, predictor and reader compose for texts with a blank. Does not know: their insides.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.evidence import Proposal, Source, calibrated, chosen, propose, propose_spans, sources_of
+from quoth.answers.evidence import Proposal, Source, Spans, calibrated, chosen, propose, propose_spans, sources_of
 from quoth.answers.options import FillOptions, ResolvedOptions
 from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
@@ -48,6 +48,8 @@ LEAST = 1e-4
 """Floor for phrases that one model lacks: their probability there."""
 SURE = 3
 """The power with which NPM's weight falls as the reader becomes surer of its best phrase."""
+SURE_ENOUGH = 0.5
+"""The reader's probability of its best phrase from which NPM is not asked: its weight would be an eighth or less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,11 @@ class Asked:
     texts: Sequence[str]
     ranked: Sequence[Ranking]
     hidden: Sequence[Collection[int]]
+
+    def only(self, numbers: Sequence[int]) -> Asked:
+        """Some of the texts."""
+        texts, ranked = [self.texts[n] for n in numbers], [self.ranked[n] for n in numbers]
+        return Asked(texts, ranked, [self.hidden[n] for n in numbers])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +99,8 @@ class BlankFiller(CorpusModel):
         return self._load_reader()
 
     def _known(self, passage: Passage) -> Tokens | None:
-        """The tokens of a passage that was just encoded, if the reader's would be the same."""
-        return self._retriever.tokens(passage) if self._cuts_alike else None
+        """NPM's tokens of a passage, if the reader's would be the same."""
+        return self.encoder.tokens([passage])[0] if self._cuts_alike else None
 
     @cached_property
     def _cuts_alike(self) -> bool:
@@ -209,7 +216,7 @@ class BlankFiller(CorpusModel):
     ) -> Iterator[list[KeyHits]]:
         """The tokens nearest to each blank, in the best passages or everywhere."""
         inside = [[place for _, place in ranking[: options.passages]] for ranking in asked.ranked]
-        if options.passages is None or options.hybrid:
+        if options.everywhere:
             tables = self._retriever.key_tables()
             found = search_together(tables, asked.hidden, np.stack(queries, axis=1), options.k)
             for hits, places in zip(found, inside, strict=True):
@@ -218,42 +225,61 @@ class BlankFiller(CorpusModel):
         for tables, (q_start_D, q_end_D) in zip(self._retriever.gather(inside), queries, strict=True):
             yield [replace(hits, restricted=True) for hits in search_all(tables, q_start_D, q_end_D, options.k)]
 
-    def read(self, asked: Asked, proposed: Sequence[Sequence[Proposal]], read: int) -> Iterator[list[Proposal]]:
-        """For each text, what the reader marks in the best `read` passages and in some of those where the best
-        proposals occur."""
-        prior = self.reader.config.prior
-        for at in range(0, len(asked.texts), READ_AT_A_TIME):
-            part = slice(at, at + READ_AT_A_TIME)
-            with step("search"):
-                sources = [
-                    self._sources(ranking[:read], passages_of(found, max(read // 4, 1)))
-                    for ranking, found in zip(asked.ranked[part], proposed[part], strict=True)
-                ]
-            with step("expand"):
-                spans = self.reader.read_enough(asked.texts[part], sources, self._known)
-            for group, marked in zip(sources, spans, strict=True):
-                yield propose_spans(group[: len(marked)], marked, PROPOSED, prior)
-
-    def _sources(self, ranking: Ranking, more: Sequence[Source]) -> list[Source]:
-        """The best passages, and some more, which count as much as the last of these."""
-        best = sources_of(ranking, [self._retriever.passage(at) for _, at in ranking], self._retriever.corpora)
-        found = {(source.corpus, source.passage.row): source for source in best}
-        last = min((source.relevance for source in found.values()), default=0.0)
-        for source in more:
-            found.setdefault((source.corpus, source.passage.row), replace(source, relevance=last))
-        return list(found.values())
-
-    def decided(
-        self, asked: Asked, proposed: Sequence[Sequence[Proposal]], options: ResolvedOptions
-    ) -> Iterator[list[Prediction]]:
-        """What NPM and the reader decide together, by resolved options."""
-        weights, most = self.config.read_weights, options.max_evidence
-        marks, phrase_options = self.read(asked, proposed, options.read), self.per_text(asked, options)
-        for text, found, marked, phrases in zip(asked.texts, proposed, marks, phrase_options, strict=True):
-            marked = [span for span in marked if self._may_answer(span.best.text, phrases)]
-            best = combine(text, found, marked, weights, options.top_k, most, options.distinct)
-            least, lowest = options.min_probability, self.config.defaults.not_found_below
+    def decided(self, asked: Asked, options: ResolvedOptions) -> Iterator[list[Prediction]]:
+        """What the reader and NPM decide together, by resolved options."""
+        weights, least, lowest = self.config.read_weights, options.min_probability, self.config.defaults.not_found_below
+        for text, (proposed, marked) in zip(asked.texts, self.proposed_and_marked(asked, options), strict=True):
+            best = combine(text, proposed, marked, weights, options.top_k, options.max_evidence, options.distinct)
             yield calibrated(best, self.config.calibration, (), least, lowest)
+
+    def proposed_and_marked(
+        self, asked: Asked, options: ResolvedOptions
+    ) -> list[tuple[list[Proposal], list[Proposal]]]:
+        """For each text what NPM proposes, and what the reader marks in the best `read` passages.
+
+        Where the reader is `SURE_ENOUGH`, NPM is not asked, unless it searches every token. Where it is, the reader
+        also reads some of the passages in which the best proposals occur.
+        """
+        with step("search"):
+            sources = [self._sources(ranking[: options.read]) for ranking in asked.ranked]
+        spans = self._read(asked.texts, sources)
+        phrases = self.per_text(asked, options)
+        marked = list(map(self._marked, sources, spans, phrases))
+        proposed: list[list[Proposal]] = [[] for _ in marked]
+        unsure = [n for n, found in enumerate(marked) if options.everywhere or surest(found) < SURE_ENOUGH]
+        part = asked.only(unsure)
+        for n, found in zip(unsure, self.proposals(part, self._queries(part.texts), options), strict=True):
+            proposed[n] = list(found)
+        more = [self._more(sources[n], passages_of(proposed[n], max(options.read // 4, 1))) for n in unsure]
+        for n, group, read in zip(unsure, more, self._read(part.texts, more), strict=True):
+            if read:
+                seen = [*sources[n][: len(spans[n])], *group]
+                marked[n] = self._marked(seen, [*spans[n], *read], phrases[n])
+        return list(zip(proposed, marked, strict=True))
+
+    def _sources(self, ranking: Ranking) -> list[Source]:
+        return sources_of(ranking, [self._retriever.passage(at) for _, at in ranking], self._retriever.corpora)
+
+    def _more(self, read: Sequence[Source], proposed: Sequence[Source]) -> list[Source]:
+        """Those that are not among the `read` ones; they count as much as the last of these."""
+        known = {(source.corpus, source.passage.row) for source in read}
+        last = min((source.relevance for source in read), default=0.0)
+        return [replace(each, relevance=last) for each in proposed if (each.corpus, each.passage.row) not in known]
+
+    def _read(self, texts: Sequence[str], sources: Sequence[Sequence[Source]]) -> list[list[Spans]]:
+        with step("expand"):
+            return [
+                spans
+                for at in range(0, len(texts), READ_AT_A_TIME)
+                for spans in self.reader.read_enough(
+                    texts[at : at + READ_AT_A_TIME], sources[at : at + READ_AT_A_TIME], self._known
+                )
+            ]
+
+    def _marked(self, sources: Sequence[Source], spans: Sequence[Spans], options: ResolvedOptions) -> list[Proposal]:
+        """What the reader marks in the passages that it read, without what may not answer."""
+        found = propose_spans(sources[: len(spans)], spans, PROPOSED, self.reader.config.prior)
+        return [each for each in found if self._may_answer(each.best.text, options)]
 
     def _may_answer(self, text: str, options: ResolvedOptions) -> bool:
         """Whether a span that the reader marked is free of banned tokens, and not of stop words alone if these are
@@ -313,7 +339,7 @@ def combine(
             name = surface_group(" ".join(proposal.best.text.split()))
             by_phrase.setdefault(name, [None, None])[at] = proposal
     w, v, e = weights
-    w *= (1 - max((span.best.probability for span in marked), default=0.0)) ** SURE
+    w *= (1 - surest(marked)) ** SURE
     said = words_beside(text)
     weighed = []
     for npm, reader in by_phrase.values():
@@ -326,6 +352,11 @@ def combine(
     total = float(np.logaddexp.reduce([proposal.best.log_score for proposal in weighed]))
     best = chosen(weighed, top_k, distinct)
     return [prediction.with_probability(math.exp(prediction.log_score - total), max_evidence) for prediction in best]
+
+
+def surest(marked: Sequence[Proposal]) -> float:
+    """The probability of the best of what the reader marks."""
+    return max((span.best.probability for span in marked), default=0.0)
 
 
 def words_beside(text: str) -> frozenset[str]:

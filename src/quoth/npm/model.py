@@ -102,9 +102,9 @@ class NPM(BlankFiller):
     ) -> list[Predictions]:
         """Fill the blank of a text with the phrases of the corpus that fit best, each with where it occurs.
 
-        The `k` nearest tokens to each end of the blank propose phrases, inside the best passages or everywhere. If
-        the model has a reader, it sees the text together with passages, and both decide. Several blanks of one text are
-        filled together, the surest first.
+        The `k` nearest tokens to each end of the blank propose phrases, inside the best passages or everywhere. If the
+        model has a reader, it first sees the text together with passages; where it is sure, it decides alone, elsewhere
+        both do. Several blanks of one text are filled together, the surest first.
 
         Args:
             text: One text, or several, each with one blank or more (at most 8): `[MASK]`, `<mask>` or `___`.
@@ -131,8 +131,8 @@ class NPM(BlankFiller):
                 Default: True.
             hybrid (float | None): Search every token, and give the best passages this share of the probability
                 beforehand; 0.33 is good. Default: the model's.
-            read (int | None): Let the reader see this many of the best passages and decide together with NPM; 0: NPM
-                alone, as in the paper. Default: the model's.
+            read (int | None): Let the reader see this many of the best passages and decide, with NPM where it is
+                unsure; 0: NPM alone, as in the paper. Default: the model's.
             min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
                 unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
                 `not_found_below`. Default: the model's.
@@ -175,10 +175,10 @@ class NPM(BlankFiller):
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
             asked = self.asked(texts[part], by[part], hidden[part], settled)
-            every = self.proposals(asked, self._queries(texts[part]), settled)
             if settled.read:
-                decided = self.decided(asked, [list(proposals) for proposals in every], settled)
+                decided = self.decided(asked, settled)
             else:
+                every = self.proposals(asked, self._queries(texts[part]), settled)
                 decided = (chosen(proposals, settled.top_k, settled.distinct) for proposals in every)
             for filled, found in zip(asked.texts, decided, strict=True):
                 results.append(Predictions([replace(one, sequence=filled.replace(MASK, one.text)) for one in found]))
@@ -268,8 +268,8 @@ class NPM(BlankFiller):
             max_phrase_tokens (int): As in `fill`. Default: 10.
             whole_words (bool): As in `fill`. Default: True.
             hybrid (float | None): As in `fill`. Default: the model's.
-            read (int): Let the reader see this many of the best passages and decide together with NPM; 0: NPM alone,
-                as in the paper. Default: 0.
+            read (int): Let the reader see this many of the best passages and decide, with NPM where it is unsure; 0:
+                NPM alone, as in the paper. Default: 0.
             min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
                 unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
                 `not_found_below`. Default: the model's.

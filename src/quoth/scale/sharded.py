@@ -70,7 +70,7 @@ class ShardedNPM(NPM):
                 *query,
                 options=phrases,
                 k=options.k,
-                inside=None if options.passages is None or options.hybrid else best,
+                inside=None if options.everywhere else best,
                 boosted=best if options.hybrid else (),
                 hidden=frozenset(rows),
             )
