@@ -3,8 +3,9 @@
     python scripts/absent_answers.py squad.jsonl.gz redocred.jsonl.gz -o absent.jsonl.gz
 
 A reader that only ever sees foreign passages without an answer takes any date of the right page for the one that is
-asked. Two kinds: the passage without the sentences that name an answer; and, of questions made by templates, what is
-asked of other subjects, but not of this one ("When was X born?" where the text says where).
+asked. Three kinds: the passage without the sentences that name an answer; of questions made by templates, what is
+asked of other subjects, but not of this one ("When was X born?" where the text says where); and a name or thing of the
+question that the passage has, in place of which another question's stands ("in Leeds" for "in Rotherham").
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import gzip
 import json
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,6 +28,9 @@ from quoth.text.passages import sentences
 LEAST_WORDS = 20
 """Words of a passage that remain, at least."""
 Example = dict[str, Any]
+_PART = re.compile(
+    r"\b(?P<before>[a-z]+)\s(?P<part>[A-Z][\w'’-]+(?:\s(?:of\s)?[A-Z][\w'’-]+)*|(?<=\bthe\s)[a-z]{4,}(?=\s(?:of|in|on|at|for|to|from|by|with|was|is)\b|\?))"
+)
 
 
 def without_evidence(example: Example) -> Example | None:
@@ -59,6 +64,28 @@ def not_said(examples: Iterable[Example], rng: random.Random) -> Iterator[Exampl
             yield {**every[0][1], "question": f"{asked}?", "answers": []}
 
 
+def swapped(examples: Iterable[Example], rng: random.Random) -> Iterator[Example]:
+    """Questions in which a name, or what follows "the", was replaced by that of another question, after the same word.
+
+    The passage has what was replaced and not what replaces it.
+    """
+    parts: dict[tuple[str, str], list[str]] = defaultdict(list)
+    found = []
+    for example in examples:
+        for match in _PART.finditer(example["question"]):
+            before, part = match["before"].casefold(), match["part"]
+            parts[before, "name" if part[0].isupper() else "thing"].append(part)
+            if part.casefold() in example["context"].casefold():
+                found.append((example, match))
+    for example, match in found:
+        context, part = example["context"].casefold(), match["part"]
+        other = rng.choice(parts[match["before"].casefold(), "name" if part[0].isupper() else "thing"])
+        if other.casefold() not in context and other.casefold() not in example["question"].casefold():
+            start, end = match.span("part")
+            question = example["question"]
+            yield {**example, "question": question[:start] + other + question[end:], "answers": []}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", nargs="+", help="JSONL, compressed or not")
@@ -70,6 +97,7 @@ def main() -> None:
         every = [json.loads(line) for line in read_text(file).splitlines()]
         made += filter(None, map(without_evidence, every))
         made += not_said(every, rng)
+        made += swapped(every, rng)
     rng.shuffle(made)
     with gzip.open(options.output, "wt", encoding="utf-8") as stream:
         for example in made:

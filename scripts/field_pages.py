@@ -1,11 +1,13 @@
-"""Made pages of fields and values, and rows of tables, with questions and blanks.
+"""Made pages of fields and values, rows of tables and lists, with questions and blanks.
 
     python scripts/field_pages.py questions.jsonl.gz -o fields.jsonl.gz --count 12000
 
 A reader trained on prose marks the right field of the wrong page. Here every question has pages of the same fields
 under other titles as negatives, another section about the same subject, and prose that names the subject. Pages name
 their subject in the title alone; of a table (`--rows`), one row or several are shown, and a share of the questions asks
-for a column that is not there. Names and terms are drawn from the answers of the questions given; nothing is true.
+for a column that is not there. Lists (`--lists`: ingredients, prices, times, tasks, changes) stand under headings, most
+of their lines without punctuation; a share of the questions asks for what is on no list. Names and terms are drawn from
+the answers of the questions given; nothing is true.
 """
 
 from __future__ import annotations
@@ -99,6 +101,60 @@ UNITS = {
     "speed": ("knots", "km/h", "mph"),
     "size": ("KB", "MiB", "bytes", "lines", "blocks"),
 }
+# Lists: how a line says a thing and its value; how one asks for the value of a thing; and for the thing of a value.
+LISTS = {
+    "mass": (
+        "{value} {thing}|{value} of {thing}|{thing}: {value}|{thing}, {value}",
+        "How much {thing} is in {name}?|How much {thing} do I need for {name}?|How much {thing} goes into {name}?",
+        "",
+    ),
+    "few": (
+        "{value} {thing}|{thing}: {value}|{value} x {thing}|{thing} ({value})",
+        "How many {thing} are in {name}?|How many {thing} does {name} need?|How many {thing} are listed for {name}?",
+        "",
+    ),
+    "money": (
+        "{thing} {value}|{thing}: {value}|{thing} - {value}|{thing} ... {value}|{value} {thing}",
+        "How much is {thing} at {name}?|What does {thing} cost at {name}?|What is the price of {thing} at {name}?",
+        "What costs {value} at {name}?",
+    ),
+    "clock": (
+        "{value} {thing}|{value} - {thing}|{value}: {thing}|{thing}: {value}|{thing}, {value}",
+        "When is {thing} at {name}?|What time is {thing} at {name}?|At what time does {thing} begin at {name}?",
+        "What happens at {value} at {name}?|What is at {value} at {name}?",
+    ),
+    "day": (
+        "{value}: {thing}|{thing} - {value}|{thing} on {value}|{value} {thing}",
+        "When is {thing} at {name}?|On what day is {thing}?|What is the date of {thing} at {name}?",
+        "What is on {value} at {name}?|What takes place on {value}?",
+    ),
+    "person": (
+        "{value} will bring {thing}|{value} to see to {thing}|{thing}: {value}|{value} - {thing}|"
+        "{value} will ask about {thing}",
+        "Who will see to {thing}?|Who is responsible for {thing}?|Who is in charge of {thing} at {name}?",
+        "What is {value} responsible for?|What will {value} see to?",
+    ),
+    "change": (
+        "{thing} from {before} to {value}|{thing} rises from {before} to {value}|{thing}: {value} (was {before})|"
+        "{thing} was changed from {before} to {value}|{thing} is now {value}; it was {before}|"
+        "{thing} goes from {before} to {value}",
+        "What is {thing} at {name} now?|What is the new {thing} of {name}?|What is {thing} at {name}?",
+        "",
+    ),
+}
+THINGS = {
+    "mass": "sugar|flour|butter|double cream|leeks|plums|oats|olive oil|sand|cement|paint|rice|water|salt|sawdust",
+    "few": "eggs|onions|chairs|tents|torches|hinges|screws|plates|towels|pumps|spare keys|pencils|blankets|tins",
+    "money": "annual pass|day ticket|bicycle hire|locker|cheese roll|service fee|half plot|deposit|late fee|key",
+    "clock": "registration|coffee break|keynote|lunch|ferry|last bus|closing session|flight to Oslo|guided walk",
+    "day": "annual meeting|plant sale|open day|fire drill|exam|spring fair|boiler inspection|school trip|concert",
+    "person": "marquee|tables|bar|first aid|minutes|keys|raffle|car park|music|insurance|banner|posters|budget",
+    "change": "rent|membership fee|session timeout|speed limit|price of a coffee|deposit|opening time|dose",
+}
+WAS = ("What was {thing} at {name} before?", "What was the old {thing} of {name}?")
+BULLETS = ("- ", "- ", "* ", "• ", "", "", "  - ", "{number}. ", "[ ] ")
+ENDS = ("", "", "", "", ".", ";", ",")
+
 NESTED = "{Label} - {part}: {value}\n"
 STYLES = (
     "{Label}: {value}\n",
@@ -293,17 +349,86 @@ def rows(words: Words, rng: random.Random) -> Iterator[dict[str, Any]]:
             }
 
 
+def listed(kind: str, words: Words, rng: random.Random) -> str:
+    """A value of one kind that a list may have."""
+    made = {
+        "few": lambda: str(rng.randint(1, 60)),
+        "clock": lambda: (
+            f"{rng.randint(6, 22)}{rng.choice(':.')}{rng.randint(0, 11) * 5:02}" + rng.choice(("", "", " pm"))
+        ),
+        "day": lambda: f"{rng.randint(1, 28)} {rng.choice(MONTHS)}",
+        "mass": lambda: (
+            f"{rng.randint(1, 99) * rng.choice((1, 5, 10))} {rng.choice(('g', 'kg', 'ml', 'tsp', 'cups', 'lb'))}"
+        ),
+        "money": lambda: f"{rng.choice('$€££')}{rng.choice((rng.randint(1, 99), f'{rng.uniform(1, 99):.2f}'))}",
+    }
+    return made[kind]() if kind in made else value(kind, words, rng)
+
+
+def lists(words: Words, rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Questions about one page of lists after the other."""
+    for group in count():
+        kind = rng.choice(sorted(LISTS))
+        lines, asked, reverse = (forms.split("|") for forms in LISTS[kind])
+        style, bullet, end = rng.choice(lines), rng.choice(BULLETS), rng.choice(ENDS)
+        article = rng.choice(("", "", "the ")) if kind not in ("mass", "few") else ""
+        names = rng.sample(words.names, rng.randint(1, 3))
+        common = rng.sample(THINGS[kind].split("|"), 8) if rng.random() < 0.6 else []
+        shared, absent, *own = rng.sample([*common, *rng.sample(words.terms, 30 - len(common))], 30)
+        text, places = "", []
+        for number, name in enumerate(names):
+            things = [*own[9 * number :][: rng.randint(2, 8)], *([shared] if rng.random() < 0.6 else [])]
+            rng.shuffle(things)
+            text += rng.choice(("# {}\n\n", "{}\n\n", "## {}\n", "{}:\n", "{}\n")).format(name)
+            for at, thing in enumerate(things, 1):
+                of = rng.choice(("money", "few", "clock", "mass")) if kind == "change" else kind
+                said = {"thing": article + thing, "value": listed(of, words, rng), "before": listed(of, words, rng)}
+                start = len(text) + len(bullet.format(number=at))
+                text += bullet.format(number=at) + style.format(**said) + end + "\n"
+                spots = {key: start + _before(style, key, said) for key in said if "{" + key + "}" in style}
+                places.append((name, thing, said, spots))
+            text += "\n"
+        for name, thing, said, spots in rng.sample(places, min(3, len(places))):
+            answer, forms = "value", asked
+            if kind == "change" and rng.random() < 0.4:
+                answer, forms = "before", WAS
+            elif (
+                any(reverse)
+                and rng.random() < 0.3
+                and [each["value"] for *_, each, _ in places].count(said["value"]) == 1
+            ):
+                answer, forms = "thing", reverse
+            is_absent = rng.random() < 0.25 and answer != "thing"
+            asked_for = article + (absent if is_absent else thing)
+            question = rng.choice(forms).format(**{**said, "thing": asked_for}, name=name)
+            yield {
+                "id": f"list-{group}-{thing}",
+                "title": rng.choice(("", name if len(names) == 1 else "", rng.choice(words.names))),
+                "context": text.rstrip(),
+                "question": question,
+                "answers": [] if is_absent else [{"text": said[answer], "start": spots[answer]}],
+                "negatives": [{"title": "", "context": words.prose[name].text}],
+            }
+
+
+def _before(style: str, key: str, said: Mapping[str, str]) -> int:
+    """How many characters a line has before one of its parts."""
+    return len(style[: style.index("{" + key + "}")].format(**said))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", nargs="+", help="files that `quoth train reader` takes")
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSONL, compressed with gzip")
     parser.add_argument("--count", type=int, default=12000, help="questions and blanks")
-    parser.add_argument("--rows", action="store_true", help="of rows of tables instead of pages")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--rows", action="store_true", help="of rows of tables instead of pages")
+    kinds.add_argument("--lists", action="store_true", help="of lists instead of pages")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng = random.Random(options.seed)
     words = words_of(each for file in options.questions for each in read_examples(file))
-    made = rows(words, rng) if options.rows else examples(words, rng)
+    made = (rows if options.rows else lists if options.lists else examples)(words, rng)
     with gzip.open(options.output, "wt", encoding="utf-8") as stream:
         for each in islice(made, options.count):
             stream.write(json.dumps(each, ensure_ascii=False) + "\n")

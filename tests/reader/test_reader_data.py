@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import random
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,10 @@ from safetensors.torch import load_file
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.reader.data import read_examples
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+from absent_answers import swapped
 
 ROOT = Path(__file__).parents[2]
 Make = Callable[..., list[dict[str, Any]]]
@@ -117,6 +124,69 @@ def test_a_row_holds_what_is_asked_of_it_or_has_no_such_column(words: Path, tmp_
         row = next(line for line in context.split("\n") if line.startswith(before))
         assert row not in [other["context"] for other in each["negatives"]]
     assert min(seen.values()) > 10
+
+
+def test_a_list_holds_what_is_asked_of_it_or_has_no_such_thing(words: Path, tmp_path: Path, make: Make) -> None:
+    rows = json.loads(words.read_text(encoding="utf-8").splitlines()[0])["context"].split(", ")
+    more = [f"{rows[n % 10]} of {rows[n // 10 % 10]}" for n in range(40)]
+    text = ", ".join(dict.fromkeys([*rows, *more]))
+    every = [
+        {
+            "id": said,
+            "title": "",
+            "context": text,
+            "question": "Which one?",
+            "answers": [{"text": said, "start": text.index(said)}],
+        }
+        for said in text.split(", ")
+    ]
+    made = make(
+        "field_pages.py", written(tmp_path / "more.jsonl", every), tmp_path / "l.jsonl.gz", "--count", "300", "--lists"
+    )
+    seen = {"absent": 0, "now": 0, "before": 0, "thing": 0, "value": 0}
+    for each in made:
+        question, context, thing = each["question"], each["context"], each["id"].split("-", 2)[2]
+        if not each["answers"]:
+            seen["absent"] += 1
+            assert thing not in re.split(r"\bof (?=[A-Z])| at | in |\?", question), "another thing is asked for"
+            continue
+        (answer,) = each["answers"]
+        assert context[answer["start"] :].startswith(answer["text"])
+        line = context[context.rfind("\n", 0, answer["start"]) + 1 :].split("\n")[0]
+        assert thing in line
+        assert thing in (question if answer["text"].removeprefix("the ") != thing else answer["text"])
+        if change := re.search(r"from (.+) to (.+?)[.;,]?$", line):
+            was = re.search("What was", question) is not None
+            assert answer["text"] == change[1 if was else 2]
+            seen["before" if was else "now"] += 1
+        seen["value" if thing in question else "thing"] += 1
+    assert min(seen.values()) > 5, seen
+
+
+def test_a_name_or_thing_of_a_question_is_swapped_for_one_that_the_passage_does_not_have() -> None:
+    told = [
+        {"question": "Who lived in Turin in 1840?", "context": "Menabrea lived in Turin.", "answers": [{}]},
+        {"question": "Who died in Paris?", "context": "Germain died in Paris, not in Turin.", "answers": [{}]},
+        {
+            "question": "Who lent the tables to the club?",
+            "context": "Ada lent the tables to the club.",
+            "answers": [{}],
+        },
+        {"question": "Who saw the engine in London?", "context": "Mary saw it in London.", "answers": [{}]},
+    ]
+    asked = set()
+    for seed in range(40):
+        made = list(swapped(told, random.Random(seed)))
+        assert not any(each["answers"] for each in made)
+        asked |= {(each["question"], each["context"]) for each in made}
+    turin, paris, club, london = (each["context"] for each in told)
+    assert asked == {
+        *((f"Who lived in {place} in 1840?", turin) for place in ("Paris", "London")),
+        ("Who died in London?", paris),  # its passage has Turin too
+        ("Who lent the engine to the club?", club),
+        ("Who lent the tables to the engine?", club),
+        *((f"Who saw the engine in {place}?", london) for place in ("Turin", "Paris")),
+    }
 
 
 def test_what_a_passage_does_not_say_is_asked_of_it(tmp_path: Path, make: Make) -> None:

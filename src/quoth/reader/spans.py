@@ -3,7 +3,7 @@
 Knows: windows of long passages, which spans may be answers, how much is read. Does not know: the network itself, how
 passages were found, how readings of several are combined (`answers`). numpy only.
 
-Shape suffixes that differ from the project's: W widths of spans.
+Shape suffixes that differ from the project's: L ends of lines, W widths of spans.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def windows(
     tokenizer: PairTokenizer, config: ReaderConfig, query: Sequence[int], title: Sequence[int], body: Tokens
 ) -> list[Reading]:
     """The inputs that show all of a passage, whose tokens are `body`: one, or windows that overlap."""
-    title = title[: config.title_tokens]
+    title, body = title[: config.title_tokens], with_line_ends(tokenizer, body)
     room = min(config.max_tokens, tokenizer.longest) - len(query) - len(title) - 3
     ids, offsets_T2, flags_T = body.ids_T.tolist(), body.offsets_T2, body.flags_T
     found, first = [], 0
@@ -98,6 +98,19 @@ def windows(
         if last == len(flags_T):
             return found
         first += room - config.overlap
+
+
+def with_line_ends(tokenizer: PairTokenizer, body: Tokens) -> Tokens:
+    """The tokens with a semicolon, of no characters, where a line ends without punctuation: a network does not see line
+    breaks, and would read the amount of a list's next line as that of the one before."""
+    semicolon, *_, bar = tokenizer.pieces(["; |"])[0][0]
+    ids_T, flags_T = body.ids_T, body.flags_T
+    ends_T = (flags_T[:-1] & MAY_END > 0) & (flags_T[1:] & BREAK_BEFORE > 0) & (ids_T[1:] != bar)
+    after_L = np.flatnonzero(ends_T) + 1
+    if not len(after_L):
+        return body
+    offsets_T2 = np.insert(body.offsets_T2, after_L, body.offsets_T2[after_L - 1, 1:], axis=0)
+    return Tokens(np.insert(ids_T, after_L, semicolon), offsets_T2, np.insert(flags_T, after_L, 0))
 
 
 def check_room(config: ReaderConfig, longest: int, name: str) -> None:
