@@ -34,13 +34,13 @@ def test_a_prediction_is_quoted_with_its_phrase_marked_and_nothing_taken_for_mar
 def test_how_sure_it_is_is_told_and_further_places_are_counted() -> None:
     page = Predictions([Prediction("Georges Bizet", 0.0, 0.55, (PLACE,) * 5, status="unsure")])._repr_html_()
     assert "<b>Georges Bizet</b> 55.0 % <em>(unsure)</em>" in shown(page)
-    assert "do not say" not in page
+    assert "no answer was found" not in page
     assert page.count("<blockquote>") == 3
     assert "… and 2 more places" in page
     page = Predictions([Prediction("Verdi", 0.0, 0.02, (PLACE,), status="not_found")])._repr_html_()
-    assert page.startswith("<p><em>the passages that were read do not say; what comes nearest:</em></p><ol>")
+    assert page.startswith("<p><em>no answer was found in the passages that were read; what comes nearest:</em></p><ol>")
     assert "(unsure)" not in page
-    assert Predictions()._repr_html_() == "<p><em>the passages that were read do not say</em></p>"
+    assert Predictions()._repr_html_() == "<p><em>no answer was found in the passages that were read</em></p>"
     two_of_twelve = Prediction("Georges Bizet", 0.0, 0.1, (PLACE,) * 2, num_places=12)
     assert "… and 10 more places" in Predictions([two_of_twelve])._repr_html_()
     assert (two_of_twelve.to_row()["num_places"], two_of_twelve.to_dict()["num_places"]) == (12, 12)

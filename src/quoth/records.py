@@ -161,7 +161,7 @@ class Evidence(Located):
 
 Status = Literal["answered", "unsure", "not_found"]
 """What a prediction is: an answer; an answer that may well be wrong; or only what comes nearest to one."""
-NOT_FOUND = "the passages that were read do not say"
+NOT_FOUND = "no answer was found in the passages that were read"
 """What `not_found` means, as people are told."""
 
 

@@ -980,7 +980,7 @@ def test_the_demo_counts_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(demo, "load", lambda *_: Silent())
     code, out, err = run("demo", "--python", "--keep", tmp_path / "kept.quoth")
     assert code == 0
-    assert "✗ the passages that were read do not say  (the text says loop)" in out
+    assert "✗ no answer was found in the passages that were read  (the text says loop)" in out
     assert "0 of 12 right" in out
     assert "kept.quoth" in err
     assert Corpus.open(tmp_path / "kept.quoth").num_documents > 50
@@ -1002,7 +1002,7 @@ def test_the_demo_says_how_sure_an_answer_is(run: Run, monkeypatch: pytest.Monke
     _, out, _ = run("demo", "--python")
     assert f"✓ {first}  unsure, 55 %\n" in out
     assert f"✗ else  unsure, 30 %  (the text says {second})" in out
-    assert f"✗ the passages that were read do not say  (the text says {third})" in out
+    assert f"✗ no answer was found in the passages that were read  (the text says {third})" in out
     assert "1 of 12 right (1 of these unsure)" in out
 
 

@@ -81,7 +81,7 @@ def test_a_small_chance_is_not_said_to_be_none(probability: float, said: str) ->
         ("answered", 0.75, ""),
         ("unsure", 0.55, "  unsure: Rome, 55.0 %\n"),
         ("unsure", 0.0001, "  unsure: Rome, < 0.1 %\n"),
-        ("not_found", 0.02, "  the passages that were read do not say; what comes nearest:\n"),
+        ("not_found", 0.02, "  no answer was found in the passages that were read; what comes nearest:\n"),
     ],
 )
 def test_a_terminal_says_how_sure_an_answer_is(status: Status, probability: float, said: str) -> None:
@@ -142,7 +142,7 @@ def test_markup_in_a_text_is_only_text() -> None:
 
 
 def test_nothing_found_is_said() -> None:
-    assert shown(show_predictions, "q", []) == "q\n\n  the passages that were read do not say\n"
+    assert shown(show_predictions, "q", []) == "q\n\n  no answer was found in the passages that were read\n"
     assert "no passage" in shown(show_hits, "q", [])
 
 

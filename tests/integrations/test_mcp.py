@@ -126,7 +126,7 @@ def test_an_assistant_is_told_how_sure_it_is_and_never_to_deny(
     for question in ("Who?", "nothing"):
         found = call("ask", question=question)
         assert found["status"] == "not_found"
-        assert found["note"].startswith("The passages that were read do not say;")
+        assert found["note"].startswith("No answer was found in the passages that were read;")
         assert "Do not say that the corpus has no answer" in found["note"]
 
 

@@ -325,10 +325,10 @@ def test_an_unsure_answer_is_shown_with_its_chance(served: Served) -> None:
 def test_the_passages_that_were_read_do_not_say(served: Served) -> None:
     served.ask("Who invented the telephone?")
     served.page.wait_for_selector(".says-nothing")
-    assert served.shown(".says-nothing b") == ["The passages that were read do not say."]
+    assert served.shown(".says-nothing b") == ["No answer was found in the passages that were read."]
     assert served.page.locator(".answer.guess").count() == 1
     assert served.page.locator("#evidence").is_hidden()
-    assert served.page.inner_text("#status") == "The passages that were read do not say."
+    assert served.page.inner_text("#status") == "No answer was found in the passages that were read."
     served.ask("nothing")
     served.page.wait_for_selector("#answers:not(:has(.answer)) .says-nothing")
     assert served.page.locator(".answer").count() == 0

@@ -205,6 +205,7 @@ def test_what_says_something_else_without_the_rest(phrase: str) -> None:
         ("-80 °C, −5 and -£240.15", ["-8", "−5", "-£2"]),
         ("Call +44 20: 3-4 or 2019-20, x-1, a@b", ["+4"]),
         ("- 80 g of flour", []),
+        ("price_eur: 44; __init__ and _it_, a _ b", ["price_eur", "__init__"]),
     ],
 )
 def test_what_an_answer_has_all_of(text: str, whole: list[str]) -> None:

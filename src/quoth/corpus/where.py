@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 from quoth.errors import InputError, brief, nearest
 
 EXAMPLE = "date >= '2024-01-01' and source in ('minutes', 'letters')"
+_BARE_DATE = re.compile(r"(?<!['\"\d-])\d{4}-\d{2}(?:-\d{2})?(?!['\"\d-])")
 DEEPEST, LONGEST = 50, 4000
 Record = Mapping[str, Any]
 Value = str | int | float | bool
@@ -186,7 +187,9 @@ class _Parser:
 
     def _fail(self, wanted: str) -> NoReturn:
         found = repr(self._word) if self._kind != "end" else "the end"
-        raise InputError(f"where: at character {self._place + 1}, {found} instead of {wanted}; for example: {EXAMPLE}")
+        bare = _BARE_DATE.search(self._text)
+        remedy = f"write '{bare[0]}', with its marks" if bare else f"for example: {EXAMPLE}"
+        raise InputError(f"where: at character {self._place + 1}, {found} instead of {wanted}; {remedy}")
 
     def _take(self, word: str) -> bool:
         """Whether this word comes next, which is read then."""

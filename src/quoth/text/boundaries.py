@@ -85,7 +85,7 @@ _AFTER = re.compile(
 """What may go from the end: all but the group. A number's unit ("metres tall"); a name's "river", "of Portugal", ", of
 Portugal", ", a French composer"; a parenthesis."""
 _UNCUT = re.compile(
-    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|(?<![^\s(\[|=:,;/])[-−+][£$€¥]?\d"
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|(?<![^\s(\[|=:,;/])[-−+][£$€¥]?\d|\w+_\w+"
 )
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
@@ -161,8 +161,8 @@ def core(text: str) -> tuple[int, int]:
 
 
 def uncut(text: str) -> list[tuple[int, int]]:
-    """Addresses of mail and of the web, and numbers' signs up to the first digit, as character ranges, in order: an
-    answer has all of one, or nothing."""
+    """Addresses of mail and of the web, names with an underscore, and numbers' signs up to the first digit, as
+    character ranges, in order: an answer has all of one, or nothing."""
     return [match.span() for match in _UNCUT.finditer(text)]
 
 

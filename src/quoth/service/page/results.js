@@ -3,7 +3,7 @@
 import { around, duration, make, marked, percent, slice } from "./text.js";
 
 const NAMES = { wait: "waiting", encode: "encode", search: "search", expand: "expand and read", score: "score", explain: "explain", other: "around it" };
-const NOT_FOUND = "The passages that were read do not say.";
+const NOT_FOUND = "No answer was found in the passages that were read.";
 const LEAST_SENTENCE = 0.1; // as on the command line
 const same = (a, b) => a.toLocaleLowerCase() === b.toLocaleLowerCase();
 
