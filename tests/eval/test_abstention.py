@@ -43,9 +43,9 @@ def test_chances_of_rivals_fall_and_add_up_to_one_at_most() -> None:
 
 def test_features_by_hand() -> None:
     best = Prediction("by the sea", 2.0, 0.6, (Evidence("d", "", 7, 0, 10, "by the sea", 0.5, "c"),))
-    of = Source(Passage(7, "d", "", "by the sea", 0, 10), "c", -0.25)
+    of = Source(Passage(7, "d", "", "by the sea", 0, 10), "c", -0.25, 40)
     for read, relevance in (([of], -0.25), ([replace(of, corpus="b"), of], -0.25), ([replace(of, corpus="b")], 0.0)):
-        assert features(best, read) == pytest.approx((1.0, math.log(1.5), 2.0, relevance, -math.log(3)))
+        assert features(best, read) == pytest.approx((1.0, math.log(1.5), 2.0, relevance, -math.log(3), -math.log(40)))
 
 
 def test_without_weights_the_share_is_told() -> None:

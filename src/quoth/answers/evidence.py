@@ -172,18 +172,20 @@ class Quoter:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A passage that was read, the name of its corpus, and its relevance: f(x, z), or the log of its BM25 score as a
-    share of the best one's."""
+    """A passage that was read, the name of its corpus, its relevance: f(x, z), or the log of its BM25 score as a share
+    of the best one's; and the number of passages among which it was found."""
 
     passage: Passage
     corpus: str
     relevance: float = 0.0
+    among: int = 1
 
 
 def sources_of(ranking: Ranking, passages: Sequence[Passage], corpora: Sequence[Corpus]) -> list[Source]:
     """BM25's best passages, each with the log of its score as a share of the best one's."""
+    among = sum(corpus.num_passages for corpus in corpora)
     return [
-        Source(passage, corpora[number].name, math.log(score / ranking[0][0]))
+        Source(passage, corpora[number].name, math.log(score / ranking[0][0]), among)
         for passage, (score, (number, _)) in zip(passages, ranking, strict=True)
     ]
 
@@ -336,11 +338,12 @@ def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M
 
 def features(answer: Prediction, read: Sequence[Source] = ()) -> tuple[float, ...]:
     """What the chance that an answer is right goes by: 1; the log odds of its share among all; its score; the relevance
-    of the passage of its best place, if that is one of those that were `read`; and how short it is: minus the log of
-    its number of words."""
+    of the passage of its best place, if that is one of those that were `read`; how short it is: minus the log of its
+    number of words; and how few passages there are that could mislead: minus the log of their number."""
     place = answer.evidence[0]
     relevance = next((one.relevance for one in read if _is_of(place, one)), 0.0)
-    return 1.0, log_odds(answer.probability), answer.log_score, relevance, -math.log(len(answer.text.split()))
+    short, few = -math.log(len(answer.text.split())), -math.log(read[0].among) if read else 0.0
+    return 1.0, log_odds(answer.probability), answer.log_score, relevance, short, few
 
 
 def _is_of(place: Evidence, source: Source) -> bool:

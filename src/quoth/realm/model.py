@@ -160,7 +160,8 @@ class REALM(CorpusModel):
 
     def _sources(self, query: EncodedQuery) -> list[Source]:
         """The passages to read."""
-        return [Source(self._retriever.passage(at), self.corpora[at[0]].name, score) for score, at in query.places]
+        among, names = sum(corpus.num_passages for corpus in self.corpora), [corpus.name for corpus in self.corpora]
+        return [Source(self._retriever.passage(at), names[at[0]], score, among) for score, at in query.places]
 
     @overload
     def fill(  # type: ignore[overload-overlap]
