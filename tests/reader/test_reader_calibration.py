@@ -90,7 +90,7 @@ def test_the_command_writes_a_reader_with_its_thresholds(
     assert "first answers are right; from" in capsys.readouterr().err
     fitted = quoth.Reader.from_pretrained(tmp_path / "fitted", corpus=corpus)
     assert fitted.config.calibration is not None
-    assert len(fitted.config.calibration) == 5
+    assert len(fitted.config.calibration) == 6
     assert fitted.ask(questions[0].text)[0].text == quoth.Reader(own, [corpus]).ask(questions[0].text)[0].text
     assert main([*map(str, arguments)]) == 2  # the folder is there
     assert "is not empty; name a new folder" in capsys.readouterr().err

@@ -68,20 +68,20 @@ class TokenEncoder:
         return cls(load(source.encoder), source.config, source.name, None if tuned is None else load(tuned))
 
     def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
-        """The keys of each passage's tokens."""
-        return self._encoded(self.tokens(passages))
+        """The keys of each passage: `passages` of their texts, and of their titles if the model reads these."""
+        return self.passages(*self._texts(passages))
 
     def tokens(self, passages: Sequence[Passage]) -> list[TokenizedPassage]:
-        """The tokens of each passage after its title, if the model reads titles."""
+        """The tokens of each passage, as they are encoded."""
+        return self.tokenizer.passages(*self._texts(passages))
+
+    def _texts(self, passages: Sequence[Passage]) -> tuple[list[str], list[str]]:
         titles = [passage.title if self.config.titles else "" for passage in passages]
-        return self.tokenizer.passages([passage.text for passage in passages], titles)
+        return [passage.text for passage in passages], titles
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
-        """Encode passages as "Title. text"."""
-        return self._encoded(self.tokenizer.passages(texts, titles))
-
-    def _encoded(self, tokenized: Sequence[TokenizedPassage]) -> list[EncodedPassage]:
-        """The vectors of passages' tokens, long ones encoded in several windows."""
+        """Encode passages as "Title. text", long ones in several windows."""
+        tokenized = self.tokenizer.passages(texts, titles)
         windows = [window for passage in tokenized for window in passage.windows]
         states = iter(self._encoder.encode([window.input_ids for window in windows]))
         empty = np.zeros((0, self.dimensions), np.float32)

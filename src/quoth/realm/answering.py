@@ -31,7 +31,7 @@ from quoth.answers.options import answered_from
 from quoth.corpus.bm25 import Ranking
 from quoth.errors import InputError
 from quoth.fields import checked
-from quoth.reader.model import answered
+from quoth.reader.answering import answered
 from quoth.reader.spans import Reading, SpanReader
 from quoth.realm.config import REALMAskOptions
 from quoth.records import Likelihood, PassageShare, Prediction, Predictions
