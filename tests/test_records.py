@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from quoth.errors import InputError
-from quoth.records import EXCERPT, Evidence, Hit, Hits, Match, Passage, Prediction, Predictions
+from quoth.records import EXCERPT, NOT_FOUND, Evidence, Hit, Hits, Match, Passage, Prediction, Predictions
 
 CONTEXT = "<b>Carmen</b> & Co: an opera by Georges Bizet."
 START = CONTEXT.index("Georges")
@@ -38,9 +38,9 @@ def test_how_sure_it_is_is_told_and_further_places_are_counted() -> None:
     assert page.count("<blockquote>") == 3
     assert "… and 2 more places" in page
     page = Predictions([Prediction("Verdi", 0.0, 0.02, (PLACE,), status="not_found")])._repr_html_()
-    assert page.startswith("<p><em>no answer was found in the passages that were read; what comes nearest:</em></p><ol>")
+    assert page.startswith(f"<p><em>{NOT_FOUND}; what comes nearest:</em></p><ol>")
     assert "(unsure)" not in page
-    assert Predictions()._repr_html_() == "<p><em>no answer was found in the passages that were read</em></p>"
+    assert Predictions()._repr_html_() == f"<p><em>{NOT_FOUND}</em></p>"
     two_of_twelve = Prediction("Georges Bizet", 0.0, 0.1, (PLACE,) * 2, num_places=12)
     assert "… and 10 more places" in Predictions([two_of_twelve])._repr_html_()
     assert (two_of_twelve.to_row()["num_places"], two_of_twelve.to_dict()["num_places"]) == (12, 12)

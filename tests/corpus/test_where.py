@@ -112,7 +112,7 @@ def test_like_with_many_signs_ends() -> None:
         ("", "at character 1, the end instead of a field"),
         ("source", "at character 7, the end instead of =, !="),
         ("source = minutes", "at character 10, 'minutes' instead of a value: 'text', a number"),
-        ("date > 2024-10-01", "at character 12, '-10' instead of and, or, once or the end; write '2024-10-01', with its"),
+        ("date > 2024-10-01", "at character 12, '-10' instead of and, or, once or the end; write '2024-10-01', with"),
         ("date in (2024-10, 'x')", "write '2024-10', with its marks"),
         ("source = 'a", 'at character 10, "\'" instead of a field, a value or a sign'),
         ("a = 1 b = 2", "at character 7, 'b' instead of and, or, once or the end"),

@@ -210,3 +210,8 @@ def test_what_says_something_else_without_the_rest(phrase: str) -> None:
 )
 def test_what_an_answer_has_all_of(text: str, whole: list[str]) -> None:
     assert [text[start:end] for start, end in uncut(text)] == whole
+
+
+def test_an_answer_in_one_endless_word() -> None:
+    """One that tries every end from every start would take hours."""
+    assert uncut("a" * 1_000_000 + ".b" * 500_000 + "+c" * 100_000) == []

@@ -85,7 +85,8 @@ _AFTER = re.compile(
 """What may go from the end: all but the group. A number's unit ("metres tall"); a name's "river", "of Portugal", ", of
 Portugal", ", a French composer"; a parenthesis."""
 _UNCUT = re.compile(
-    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|(?<![^\s(\[|=:,;/])[-−+][£$€¥]?\d|\w+_\w+"
+    r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|(?<![^\s(\[|=:,;/])[-−+][£$€¥]?\d|"
+    r"\b\w+_\w+"
 )
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
