@@ -35,10 +35,11 @@ def test_a_calibrated_probability_by_hand() -> None:
 
 def test_chances_of_rivals_fall_and_add_up_to_one_at_most() -> None:
     weights, shares = (0.0, 1.0), (0.5, 0.75, 0.4, 0.3, 0.1)  # the chance is the share
-    found = calibrated([prediction(share, 0.0) for share in shares], weights, (), 0.5)
-    assert [each.probability for each in found] == pytest.approx([0.5, 0.5, 0.0, 0.0, 0.0])
-    found = calibrated([prediction(share, 0.0) for share in (0.4, 0.45, 0.1, 0.3)], weights, (), 0.5)
-    assert [each.probability for each in found] == pytest.approx([0.4, 0.4, 0.1, 0.1])
+    found = calibrated([prediction(share, 0.0) for share in shares], weights, (), 0.25)
+    assert [each.probability for each in found] == pytest.approx([each / 1.8 for each in (0.5, 0.5, 0.4, 0.3, 0.1)])
+    assert [each.status for each in found] == ["answered", "answered", "unsure", "unsure", "unsure"]
+    found = calibrated([prediction(share, 0.0) for share in (0.4, 0.45, 0.05, 0.3)], weights, (), 0.5)
+    assert [each.probability for each in found] == pytest.approx([0.4, 0.4, 0.05, 0.05])
 
 
 def test_features_by_hand() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,17 @@ def test_an_answer_with_too_small_a_chance_is_unsure_or_not_found(reader: quoth.
         reader.config = replace(reader.config, defaults=replace(reader.config.defaults, not_found_below=lowest))
         assert reader.ask(QUESTION, min_probability=1.0).status == status
     assert reader.ask(QUESTION, min_probability=0.0).status == "answered"
+
+
+def test_a_chance_is_the_same_however_many_answers_are_asked_for(reader: quoth.Reader, npm: quoth.NPM) -> None:
+    weights = (8.0, 0.1)  # every answer alone would be nearly certain
+    reader.config = replace(reader.config, calibration=weights)
+    npm.config = replace(npm.config, calibration=weights)
+    for ask, text in ((reader.ask, QUESTION), (partial(npm.fill, read=4), "Paris is the [MASK] of France.")):
+        three, one = ask(text, top_k=3), ask(text, top_k=1)
+        assert (len(three), len(one)) == (3, 1)
+        assert one[0].probability == pytest.approx(three[0].probability)
+        assert three[0].probability < 0.5
 
 
 def test_no_phrase_is_a_sure_answer_to_yes_or_no(reader: quoth.Reader, realm: REALM) -> None:

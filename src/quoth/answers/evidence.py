@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 Weights = tuple[float, ...]
 """Of the first of an answer's `features`."""
+RIVALS = 5
+"""Answers whose chances are weighed against each other, however few are asked for."""
 _LEAST = 1e-6
 
 
@@ -372,17 +374,16 @@ def calibrated(
     """The predictions with the chance of being right as their probability (without weights: the share) and with their
     status; `read` are the passages they were found in.
 
-    Predictions contradict each other, so none is likelier than the one before, and together they are certain at most.
+    Predictions contradict each other: none is likelier than the one before, and if the chances of all add up to more
+    than 1, each is its share of their sum.
     Shares of places are scaled alike. From `min_probability` on a prediction is answered. The others are unsure; or not
     found, if even the best chance is below both thresholds.
     """
     found = list(found)
     if weights is not None:
-        likeliest, left = 1.0, 1.0
-        for number, each in enumerate(found):
-            likeliest = min(chance(weights, features(each, read)), likeliest, left)
-            left -= likeliest
-            found[number] = each.with_probability(likeliest)
+        chances = [*accumulate((chance(weights, features(each, read)) for each in found), min)]
+        total = max(math.fsum(chances), 1.0)
+        found = [each.with_probability(one / total) for each, one in zip(found, chances, strict=True)]
     best = max((each.probability for each in found), default=0.0)
     below: Status = "not_found" if best < min(not_found_below, min_probability) else "unsure"
     return [replace(each, status="answered" if each.probability >= min_probability else below) for each in found]

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.evidence import Proposal, Source, Spans, calibrated, chosen, propose, propose_spans, sources_of
+from quoth.answers.evidence import (
+    RIVALS,
+    Proposal,
+    Source,
+    Spans,
+    calibrated,
+    chosen,
+    propose,
+    propose_spans,
+    sources_of,
+)
 from quoth.answers.options import FillOptions, ResolvedOptions
 from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
@@ -229,8 +239,9 @@ class BlankFiller(CorpusModel):
         """What the reader and NPM decide together, by resolved options."""
         weights, least, lowest = self.config.read_weights, options.min_probability, self.config.defaults.not_found_below
         for text, (proposed, marked) in zip(asked.texts, self.proposed_and_marked(asked, options), strict=True):
-            best = combine(text, proposed, marked, weights, options.top_k, options.max_evidence, options.distinct)
-            yield calibrated(best, self.config.calibration, (), least, lowest)
+            most = max(options.top_k, RIVALS)
+            best = combine(text, proposed, marked, weights, most, options.max_evidence, options.distinct)
+            yield calibrated(best, self.config.calibration, (), least, lowest)[: options.top_k]
 
     def proposed_and_marked(
         self, asked: Asked, options: ResolvedOptions
