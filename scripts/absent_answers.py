@@ -69,20 +69,18 @@ def swapped(examples: Iterable[Example], rng: random.Random) -> Iterator[Example
 
     The passage has what was replaced and not what replaces it.
     """
-    parts: dict[tuple[str, str], list[str]] = defaultdict(list)
+    parts: dict[tuple[str, bool], list[str]] = defaultdict(list)
     found = []
     for example in examples:
         for match in _PART.finditer(example["question"]):
-            before, part = match["before"].casefold(), match["part"]
-            parts[before, "name" if part[0].isupper() else "thing"].append(part)
+            part = match["part"]
+            like = parts[match["before"].casefold(), part[0].isupper()]
+            like.append(part)
             if part.casefold() in example["context"].casefold():
-                found.append((example, match))
-    for example, match in found:
-        context, part = example["context"].casefold(), match["part"]
-        other = rng.choice(parts[match["before"].casefold(), "name" if part[0].isupper() else "thing"])
-        if other.casefold() not in context and other.casefold() not in example["question"].casefold():
-            start, end = match.span("part")
-            question = example["question"]
+                found.append((example, match.span("part"), like))
+    for example, (start, end), like in found:
+        question, other = example["question"], rng.choice(like)
+        if other.casefold() not in f"{example['context']}\n{question}".casefold():
             yield {**example, "question": question[:start] + other + question[end:], "answers": []}
 
 

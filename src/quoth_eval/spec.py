@@ -12,6 +12,7 @@ from typing import Any, get_origin, get_type_hints
 
 from quoth.cli.options import Setup
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.view import count_passages
 from quoth.errors import InputError, nearest
 from quoth.fields import Checked
 from quoth_eval.harness import ProgressCallback
@@ -48,7 +49,7 @@ class Given:
             "seed": self.seed,
             "options": dict(self.options),
             "corpora": [corpus.path.name for corpus in self.corpora],
-            "num_passages": sum(corpus.num_passages for corpus in self.corpora),
+            "num_passages": count_passages(self.corpora),
             **more,
         }
 

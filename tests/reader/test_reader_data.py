@@ -75,18 +75,16 @@ def words(tmp_path: Path) -> Path:
     terms = ["wheel", "brass", "steam", "paper", "cards", "notes", "prints", "tables", "gears", "looms"]
     names = ["Ada Lovelace", "Luigi Menabrea", "Charles Babbage", "Mary Somerville", "London", "Turin", "Paris"]
     names += ["Grace Hopper", "Emmy Noether", "Alan Turing", "Georg Cantor"]
-    text = ", ".join((*terms, *names))
-    rows = [
-        {
-            "id": each,
-            "title": "",
-            "context": text,
-            "question": "Which one?",
-            "answers": [{"text": each, "start": text.index(each)}],
-        }
-        for each in (*terms, *names)
-    ]
-    return written(tmp_path / "q.jsonl", rows)
+    return listed(tmp_path / "q.jsonl", [*terms, *names])
+
+
+def listed(file: Path, answers: list[str]) -> Path:
+    """A question for each answer, all about one text that lists them."""
+    text = ", ".join(answers)
+    about = {"title": "", "context": text, "question": "Which one?"}
+    return written(
+        file, [{"id": each, **about, "answers": [{"text": each, "start": text.index(each)}]} for each in answers]
+    )
 
 
 def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_under_other_titles(
@@ -129,20 +127,8 @@ def test_a_row_holds_what_is_asked_of_it_or_has_no_such_column(words: Path, tmp_
 def test_a_list_holds_what_is_asked_of_it_or_has_no_such_thing(words: Path, tmp_path: Path, make: Make) -> None:
     rows = json.loads(words.read_text(encoding="utf-8").splitlines()[0])["context"].split(", ")
     more = [f"{rows[n % 10]} of {rows[n // 10 % 10]}" for n in range(40)]
-    text = ", ".join(dict.fromkeys([*rows, *more]))
-    every = [
-        {
-            "id": said,
-            "title": "",
-            "context": text,
-            "question": "Which one?",
-            "answers": [{"text": said, "start": text.index(said)}],
-        }
-        for said in text.split(", ")
-    ]
-    made = make(
-        "field_pages.py", written(tmp_path / "more.jsonl", every), tmp_path / "l.jsonl.gz", "--count", "300", "--lists"
-    )
+    every = listed(tmp_path / "more.jsonl", [*dict.fromkeys([*rows, *more])])
+    made = make("field_pages.py", every, tmp_path / "l.jsonl.gz", "--count", "300", "--lists")
     seen = {"absent": 0, "now": 0, "before": 0, "thing": 0, "value": 0}
     for each in made:
         question, context, thing = each["question"], each["context"], each["id"].split("-", 2)[2]

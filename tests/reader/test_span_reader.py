@@ -20,7 +20,7 @@ from quoth.hub import ModelSource, locate
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.network import EndsHead, SpanReaderModel
 from quoth.reader.runtime import open_reader
-from quoth.reader.spans import SpanReader, merged, query_ids, windows, with_whole
+from quoth.reader.spans import SpanReader, legal_spans, merged, query_ids, windows, with_whole
 from quoth.reader.weights import load_reader, save_reader
 from quoth.records import Passage, Prediction
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
@@ -51,6 +51,23 @@ def make_reader(folder: Path, head: str = "ends", base: Any = tiny_bert, **setti
             if name.startswith(("span.", "none.")):
                 weight.copy_(torch.randn(weight.shape))
     return SpanReader(model, tokenizer)
+
+
+def test_a_line_that_ends_without_punctuation_is_shown_to_end(tmp_path: Path) -> None:
+    text = "cake\n- 120 g sugar\n- 3 eggs.\ntown: riga | mayor: anna\nend"
+    own = make_reader(tmp_path / "b", base=lambda folder: tiny_bert(folder, [text, "; who"]))
+    body = Tokens.of(text, own.tokenizer.pieces([text])[0])
+    [shown] = windows(own.tokenizer, own.config, query_ids(own.tokenizer, "who", 16), [], body)
+    said = [own.tokenizer.hf.backend_tokenizer.id_to_token(int(i)) for i in shown.pair.ids_T[shown.body : -1]]
+    lines = "cake ; - 120 g sugar ; - 3 eggs . town : riga | mayor : anna ; end"
+    assert said == lines.split()
+    marks = [t for t, token in enumerate(said) if token == ";"]
+    assert [tuple(shown.offsets_T2[t]) for t in marks] == [(at, at) for at in (4, 18, 53)]
+    assert [text[start:end] for start, end in shown.offsets_T2 if start < end] == [t for t in said if t != ";"]
+    legal_TW = legal_spans(shown, 20)
+    for t in marks:
+        assert not legal_TW[t].any(), "no answer starts with a mark"
+        assert not any(legal_TW[first, t - first :].any() for first in range(t)), "nor ends with it, nor crosses it"
 
 
 @pytest.fixture(scope="module", params=["ends", "mlp"])

@@ -183,9 +183,8 @@ class Source:
     among: int = 1
 
 
-def sources_of(ranking: Ranking, passages: Sequence[Passage], corpora: Sequence[Corpus]) -> list[Source]:
-    """BM25's best passages, each with the log of its score as a share of the best one's."""
-    among = sum(corpus.num_passages for corpus in corpora)
+def sources_of(ranking: Ranking, passages: Sequence[Passage], corpora: Sequence[Corpus], among: int) -> list[Source]:
+    """BM25's best passages `among` so many, each with the log of its score as a share of the best one's."""
     return [
         Source(passage, corpora[number].name, math.log(score / ranking[0][0]), among)
         for passage, (score, (number, _)) in zip(passages, ranking, strict=True)

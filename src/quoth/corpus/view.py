@@ -274,3 +274,8 @@ def parts(corpora: Iterable[View], condition: str) -> list[View]:
         part._snapshot = part._snapshot.where(read)
     read.check()
     return made
+
+
+def count_passages(corpora: Iterable[CorpusView]) -> int:
+    """The number of passages of several corpora together."""
+    return sum(corpus.num_passages for corpus in corpora)

@@ -24,12 +24,11 @@ from quoth.index.search import num_live, search_tables
 from quoth.index.tables import KeyTables
 from quoth.index.vectors import Neighbours
 from quoth.records import Passage
+from quoth.text.tokenizer import CACHED_PASSAGES
 from quoth.timing import step
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-
-CACHED_PASSAGES = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,6 +30,7 @@ from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
 from quoth.arrays import Floats
 from quoth.corpus.bm25 import Ranking
+from quoth.corpus.view import count_passages
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.index.key_table import KeyHits
@@ -252,7 +253,8 @@ class BlankFiller(CorpusModel):
         also reads some of the passages in which the best proposals occur.
         """
         with step("search"):
-            sources = [self._sources(ranking[: options.read]) for ranking in asked.ranked]
+            among = count_passages(self._retriever.corpora)
+            sources = [self._sources(ranking[: options.read], among) for ranking in asked.ranked]
         spans = self._read(asked.texts, sources)
         phrases = self.per_text(asked, options)
         marked = list(map(self._marked, sources, spans, phrases))
@@ -268,8 +270,8 @@ class BlankFiller(CorpusModel):
                 marked[n] = self._marked(seen, [*spans[n], *read], phrases[n])
         return list(zip(proposed, marked, strict=True))
 
-    def _sources(self, ranking: Ranking) -> list[Source]:
-        return sources_of(ranking, [self._retriever.passage(at) for _, at in ranking], self._retriever.corpora)
+    def _sources(self, ranking: Ranking, among: int) -> list[Source]:
+        return sources_of(ranking, [self._retriever.passage(at) for _, at in ranking], self._retriever.corpora, among)
 
     def _more(self, read: Sequence[Source], proposed: Sequence[Source]) -> list[Source]:
         """Those that are not among the `read` ones; they count as much as the last of these."""

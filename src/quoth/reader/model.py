@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, overload
 from quoth.answers.evidence import Source, Spans, chance, features, predict_spans, sources_of
 from quoth.answers.lists import answer_phrases
 from quoth.answers.options import answered_from
+from quoth.corpus.view import count_passages
 from quoth.index.options import Mode
 from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
@@ -214,13 +215,15 @@ class Reader(Model):
         """The best passages for what is `searched`, as many as are read, and the reader's scores of their spans for
         each text."""
         count = self.config.defaults.passages if passages is None else passages
-        hidden = for_each(exclude, len(texts))
+        hidden, among = for_each(exclude, len(texts)), count_passages(self.corpora)
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
             with step("search"):
                 ranked = self.finder.rankings(searched[part], count, hidden[part], mode)
                 sources = [
-                    sources_of(found, [self.corpora[number].passage(row) for _, (number, row) in found], self.corpora)
+                    sources_of(
+                        found, [self.corpora[number].passage(row) for _, (number, row) in found], self.corpora, among
+                    )
                     for found in ranked
                 ]
             with step("expand"):

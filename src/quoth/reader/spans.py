@@ -103,7 +103,7 @@ def windows(
 def with_line_ends(tokenizer: PairTokenizer, body: Tokens) -> Tokens:
     """The tokens with a semicolon, of no characters, where a line ends without punctuation: a network does not see line
     breaks, and would read the amount of a list's next line as that of the one before."""
-    semicolon, *_, bar = tokenizer.pieces(["; |"])[0][0]
+    semicolon, bar = tokenizer.semicolon_and_bar
     ids_T, flags_T = body.ids_T, body.flags_T
     ends_T = (flags_T[:-1] & MAY_END > 0) & (flags_T[1:] & BREAK_BEFORE > 0) & (ids_T[1:] != bar)
     after_L = np.flatnonzero(ends_T) + 1

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from quoth.answers.evidence import Source
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.view import count_passages
 from quoth.errors import InputError, needs_torch
 from quoth.fields import Count, checked
 from quoth.hub import locate
@@ -160,7 +161,7 @@ class REALM(CorpusModel):
 
     def _sources(self, query: EncodedQuery) -> list[Source]:
         """The passages to read."""
-        among, names = sum(corpus.num_passages for corpus in self.corpora), [corpus.name for corpus in self.corpora]
+        among, names = count_passages(self.corpora), [corpus.name for corpus in self.corpora]
         return [Source(self._retriever.passage(at), names[at[0]], score, among) for score, at in query.places]
 
     @overload

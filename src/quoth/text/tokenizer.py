@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,12 @@ class PairTokenizer:
         self.cls_id, self.sep_id = int(framed[0]), int(framed[-1])
         self.mask_id, self.mask_token = tokenizer.mask_token_id, tokenizer.mask_token
         self.pad_id = int(tokenizer.pad_token_id or 0)
+
+    @cached_property
+    def semicolon_and_bar(self) -> tuple[int, int]:
+        """The ids of ";" and of "|" between words."""
+        semicolon, *_, bar = self.pieces(["; |"])[0][0]
+        return semicolon, bar
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:
         """The ids and character ranges of texts, without special tokens."""

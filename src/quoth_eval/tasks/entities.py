@@ -21,6 +21,7 @@ from quoth.cli.models import load_entities
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_text
+from quoth.corpus.view import count_passages
 from quoth.datasets.judging import answerable, first, has_answer, holders, normalise
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.errors import InputError
@@ -239,7 +240,7 @@ def entities_task(given: Given, settings: EntitySettings) -> Task[EntityQuestion
         examples.append(Example(asked.question.id, asked.question.text, asked.question.answers, asked, groups))
     counts = {
         "num_read": num_read.total(),
-        "num_passages": sum(corpus.num_passages for corpus in given.corpora),
+        "num_passages": count_passages(given.corpora),
         **_counts(questions),
         "seed": given.seed,
         "relations": {

@@ -24,6 +24,7 @@ from quoth.cli.output import LeftOut, counting, markdown
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_text
+from quoth.corpus.view import count_passages
 from quoth.datasets.judging import answer_rank, answerable, exact_match, first, holders
 from quoth.datasets.questions import QAExample, read_questions, read_squad
 from quoth.errors import InputError
@@ -163,7 +164,7 @@ def doubted(
 
 def read_passages(corpora: Sequence[Corpus], progress: ProgressCallback | None) -> Iterator[Passage]:
     """Every passage, in order; `progress` gets the number read so far."""
-    total = sum(corpus.num_passages for corpus in corpora)
+    total = count_passages(corpora)
     passages = (passage for corpus in corpora for passage in corpus.passages())
     for done, passage in enumerate(passages, start=1):
         if progress is not None and done % 1000 == 0:
