@@ -285,7 +285,7 @@ def served(cluster: Any, embedded: Corpus, model: ModelName) -> Iterator[NPM]:
     from quoth.scale.ray_serve import application, start
     from quoth.service.app import create_app
 
-    start(application(RemoteFolder(str(embedded.path)), model, 2, create_app), "127.0.0.1", PORT)
+    start(application(RemoteFolder(str(embedded.path)), model, 2, create_app, fronts=2), "127.0.0.1", PORT)
     yield NPM.from_pretrained(model.name, embedded)
     serve.shutdown()
 
@@ -311,6 +311,14 @@ def test_the_cluster_answers_as_one_process_does(served: NPM, options: dict[str,
         assert places[0] == places[1]
 
 
+def replicas_of(what: str) -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(f"ServeReplica:quoth:{what}" in part for part in process.info["cmdline"] or ())
+    ]
+
+
 def test_requests_survive_the_death_of_a_shard(served: NPM) -> None:
     expected = [each.text for each in served.fill(QUERY, passages=None)]
     answers: list[Any] = []
@@ -324,11 +332,7 @@ def test_requests_survive_the_death_of_a_shard(served: NPM) -> None:
         thread.start()
     while len(answers) < 4 and threads[0].is_alive():
         time.sleep(0.01)
-    shards = [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any("ServeReplica:quoth:shard-" in part for part in process.info["cmdline"] or ())
-    ]
+    shards = replicas_of("shard-")
     assert len(shards) == 2
     shards[0].send_signal(signal.SIGKILL)
     for thread in threads:
@@ -339,6 +343,15 @@ def test_requests_survive_the_death_of_a_shard(served: NPM) -> None:
         assert [each["token_str"] for each in answer["predictions"]] == expected
 
 
+def test_every_front_answers_until_it_drains(served: NPM) -> None:
+    from quoth.scale.ray_serve import drain
+
+    assert len(replicas_of("Front")) == 2
+    assert post("fill", text=QUERY)[0] == 200
+    drain()
+    assert {post("fill", text=QUERY)[0] for _ in range(12)} == {503}
+
+
 def test_more_shards_than_segments_are_refused(embedded: Corpus, model: ModelName) -> None:
     from quoth.scale.ray_serve import application
 
@@ -347,5 +360,7 @@ def test_more_shards_than_segments_are_refused(embedded: Corpus, model: ModelNam
         application(place, model, 9, lambda front: front)
     with pytest.raises(InputError, match="0 replicas"):
         application(place, model, 2, lambda front: front, replicas=0)
+    with pytest.raises(InputError, match="0 fronts"):
+        application(place, model, 2, lambda front: front, fronts=0)
     with pytest.raises(InputError, match="at most 1 replicas are fewer than 2"):
         application(place, model, 2, lambda front: front, replicas=2, most=1)

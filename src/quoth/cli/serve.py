@@ -89,6 +89,9 @@ Replicas = Annotated[int, typer.Option("--replicas", help="With --ray: number of
 MaxReplicas = Annotated[
     int | None, typer.Option("--max-replicas", help="With --ray: start up to this number of replicas under load.")
 ]
+Fronts = Annotated[
+    int, typer.Option("--fronts", help="With --ray: processes that take requests, read passages and ask the shards.")
+]
 Cpus = Annotated[float, typer.Option("--cpus", help="With --ray: CPUs per replica.")]
 
 
@@ -113,6 +116,7 @@ def serve(
     shards: Shards = None,
     replicas: Replicas = 1,
     max_replicas: MaxReplicas = None,
+    fronts: Fronts = 1,
     cpus: Cpus = 1,
     *,
     setup: Setup,
@@ -154,9 +158,20 @@ def serve(
         check_parsers(["pdf"])
     bounds: dict[str, Any] = {"limits": _limits(limit or []), "access": access, "log_text": log_text, "files": files}
     if ray:
-        _on_ray(directories or [], (host, port), models, setup, (shards, replicas, max_replicas, cpus), bounds)
+        parts = Parts(shards, replicas, max_replicas, fronts, cpus)
+        _on_ray(directories or [], (host, port), models, setup, parts, bounds)
     else:
         _here(directories or [], demo, (host, port), models, setup, bounds, vectors)
+
+
+class Parts(NamedTuple):
+    """How many of what a cluster runs, and with how many CPUs for a replica; None: by what there is."""
+
+    shards: int | None
+    replicas: int
+    most: int | None
+    fronts: int
+    cpus: float
 
 
 class Named(NamedTuple):
@@ -290,7 +305,7 @@ def _on_ray(
     address: tuple[str, int],
     named: Named,
     setup: Setup,
-    parts: tuple[int | None, int, int | None, float],
+    parts: Parts,
     bounds: dict[str, Any],
 ) -> None:
     """Serve on a cluster until this process receives a signal to stop."""
@@ -312,7 +327,7 @@ def _on_ray(
 
     place = RemoteFolder(directories[0])
     place.update(*TEXT)
-    shards, replicas, most, cpus = parts
+    shards, replicas, most, fronts, cpus = parts
     segments = len(Corpus.open(place.path).segments)
     shards = min(machines(), max(segments, 1)) if shards is None else shards
     if shards * replicas * cpus > given:
@@ -323,7 +338,7 @@ def _on_ray(
     asked = system(named.asks)
     asks = ray_model(named.asks, setup) if asked.answers and not asked.keys else None
     model, build = ray_model(named.fills, setup), partial(create_app, **bounds)
-    served = application(place, model, shards, build, replicas, cpus, asks, most)
+    served = application(place, model, shards, build, replicas, cpus, asks, most, fronts)
     note(f"starting {plural(shards, 'shard')}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(served, *address)

@@ -1,4 +1,4 @@
-"""A corpus served from a Ray cluster: one deployment for each shard, and one that answers requests.
+"""A corpus served from a Ray cluster: one deployment for each shard, and one of the Fronts, which answer requests.
 
 Knows: how shards are reached, also after one has died. Does not know: how an answer comes about, or HTTP, whose
 application it is given.
@@ -310,14 +310,16 @@ def application(
     cpus: float = 1,
     reader: ModelName | None = None,
     most: int | None = None,
+    fronts: int = 1,
 ) -> serve.Application:
     """A corpus as it was fetched last, in `shards` shards of `replicas` replicas with these CPUs each, and of up to
-    `most` under load; `build` makes the HTTP application in the process of the Front.
+    `most` under load; `build` makes the HTTP application in the process of each of the Fronts.
 
     Raises InputError if there are fewer segments than shards.
     """
-    if replicas < 1:
-        raise InputError(f"{replicas} replicas; there must be 1 or more")
+    for number, what in ((replicas, "replicas"), (fronts, "fronts")):
+        if number < 1:
+            raise InputError(f"{number} {what}; there must be 1 or more")
     if most is not None and most < replicas:
         raise InputError(f"at most {most} replicas are fewer than {replicas}; allow more, or start with fewer")
     corpus = Corpus.open(place.path)
@@ -336,6 +338,7 @@ def application(
         for number, part in enumerate(parts)
     ]
     front = front.options(
+        num_replicas=fronts,
         max_ongoing_requests=CALLS_WAITING,
         max_queued_requests=CALLS_WAITING,
         ray_actor_options={"num_cpus": 0},
@@ -366,10 +369,15 @@ def start(application: serve.Application, host: str, port: int) -> None:
             raise
 
 
+def drain() -> None:
+    """No Front accepts more requests; returns when those that were accepted are answered."""
+    with suppress(Exception):  # a Front that has died has nothing to answer
+        serve.get_app_handle(NAME).broadcast("drain").results(timeout_s=DRAIN_SECONDS)
+
+
 def stop() -> None:
     """Stop it once what was accepted is answered; whatever else the cluster at RAY_ADDRESS serves stays."""
-    with suppress(Exception):  # a front that has died has nothing to answer
-        serve.get_app_handle(NAME).drain.remote().result(timeout_s=DRAIN_SECONDS)
+    drain()
     if os.environ.get("RAY_ADDRESS"):
         serve.delete(NAME)
     else:
