@@ -169,6 +169,6 @@ def test_no_chain_of_imports_is_longer_than_needed() -> None:
         return [name, *max(map(chain, graph[name]), key=len, default=[])]
 
     library = [name for name in names if not name.startswith(("quoth.cli.", "quoth.__main__"))]
-    for some, most in ((library, 13), (list(names), 16)):
+    for some, most in ((library, 14), (list(names), 16)):
         longest = max(map(chain, some), key=len)
         assert len(longest) <= most, " > ".join(longest)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from quoth.text.passages import NAMED_ROW, lines_of
 
 MAY_START, MAY_END, SPACE_BEFORE, BREAK_BEFORE = 1, 2, 4, 8
 
@@ -48,8 +51,10 @@ _NUMBER = re.compile(
 _LINE_END = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
 _SHARES = "%‰"
 """Unicode calls these punctuation, but they are part of the number before them."""
-_WRAPPED = 40
-"""A line of prose has at least this many characters; a shorter one is a heading, a list item or a cell."""
+_SPACE = re.compile(r"\s+")
+_BREAK = re.compile("[\t\n\r\v\f\x85\u2028\u2029]")
+_LINE = re.compile("[^\n]+")
+_NAME_OF_CELL = re.compile("(?:^|[|] )[^|:]+:")
 _MANY = "dozen|hundred|thousand|[mbtr]+illion"
 _COUNT = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty"
 _DIGITS = rf"\d[\d.,]*|(?i:{_COUNT})(?:-(?:{_COUNT}))?|{_MANY}"
@@ -85,8 +90,8 @@ _AFTER = re.compile(
 """What may go from the end: all but the group. A number's unit ("metres tall"); a name's "river", "of Portugal", ", of
 Portugal", ", a French composer"; a parenthesis."""
 _UNCUT = re.compile(
-    r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|(?<![^\s(\[|=:,;/])[-−+][£$€¥]?\d|"
-    r"\b\w+_\w+"
+    r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|\b\w+_\w+|\d[^\S\n][%‰]|"
+    r"(?<![^\s(\[|=:,;/])(?:[-−+][£$€¥]?\d|--?[A-Za-z]|\.[A-Za-z_]|[~.]{0,2}/[\w-]+(?:[./][\w-]+)*)"
 )
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
@@ -132,21 +137,20 @@ def _cuts(text: str, at: int) -> bool:
     return before == "\u200d" or (_joins(before) and _joins(after))
 
 
-def breaks_phrase(text: str, start: int, end: int) -> bool:
-    """Whether no phrase may cross the white space from `start` to `end`: the end of a table cell, or of a line that is
-    not wrapped prose.
+def breaks(text: str) -> list[int]:
+    """Where the white space begins that no phrase may cross, in order: between two cells, a cell and its name, or two
+    lines, unless prose is wrapped there."""
+    spaces = [space for space in _SPACE.finditer(text) if _BREAK.search(space[0])]
+    lines = lines_of(_LINE_END.sub(lambda end: " \n"[-len(end[0]) :], text)) if spaces else []
+    starts = [line.start for line in lines]
 
-    A line of prose is wrapped if it has `_WRAPPED` characters or more and the next line begins with a lower-case
-    letter.
-    """
-    between = text[start:end]
-    ends = [match.start() for match in _LINE_END.finditer(between)]
-    if "\t" in between or len(ends) > 1:
-        return True
-    if not ends:
-        return False
-    line = max((match.end() for match in _LINE_END.finditer(text, 0, start + ends[0])), default=0)
-    return not (start + ends[0] - line >= _WRAPPED and text[end : end + 1].islower())
+    def wrapped(space: re.Match[str]) -> bool:
+        line = bisect_right(starts, space.start()) - 1
+        return line >= 0 and space.end() <= lines[line].end and "\t" not in space[0]
+
+    rows = [row for row in _LINE.finditer(text) if NAMED_ROW.fullmatch(row[0])] if " | " in text else []
+    names = [row.start() + name.end() for row in rows for name in _NAME_OF_CELL.finditer(row[0])]
+    return sorted([*names, *(space.start() for space in spaces if not wrapped(space))])
 
 
 @lru_cache(maxsize=65536)
@@ -162,8 +166,9 @@ def core(text: str) -> tuple[int, int]:
 
 
 def uncut(text: str) -> list[tuple[int, int]]:
-    """Addresses of mail and of the web, names with an underscore, and numbers' signs up to the first digit, as
-    character ranges, in order: an answer has all of one, or nothing."""
+    """Addresses of mail and of the web, names with an underscore, paths, a number's last digit with its per cent sign,
+    and what comes before a number, an option or the name of a hidden file with its first character, as character
+    ranges, in order: an answer has all of one, or nothing."""
     return [match.span() for match in _UNCUT.finditer(text)]
 
 
@@ -184,7 +189,7 @@ def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8
 
     A phrase never cuts a word, a number, a date, a time or a version, never starts or ends with a token that is only
     punctuation (except a number's percent sign), and never starts or ends inside a character that several tokens share.
-    It does not cross a break (`breaks_phrase`). A token without characters (white space only) has no flags.
+    It does not cross a break (`breaks`). A token without characters (white space only) has no flags.
     `offsets_T2` are ranges of `text`, in order.
     """
     flags = np.zeros(len(offsets_T2), np.uint8)
@@ -192,13 +197,15 @@ def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8
     filled = [i for i, (start, end) in enumerate(ranges) if start < end]
     # Positions inside numbers, dates, times and versions.
     inside = {at for number in _NUMBER.finditer(text) for at in range(number.start() + 1, number.end())}
+    broken = breaks(text)
     for place, i in enumerate(filled):
         start, end = ranges[i]
         previous = ranges[filled[place - 1]][1] if place else 0
         following = ranges[filled[place + 1]][0] if place + 1 < len(filled) else len(text)
         if place and any(map(str.isspace, text[previous:start])):
             flags[i] |= SPACE_BEFORE
-        if place and (text[previous - 1] == "|" or breaks_phrase(text, previous, start)):
+        crosses = bisect_left(broken, previous) < bisect_left(broken, start)
+        if place and (text[previous - 1] == "|" or crosses):
             flags[i] |= BREAK_BEFORE
         if text[start:end] == "|":
             flags[i] |= BREAK_BEFORE

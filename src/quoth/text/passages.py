@@ -66,7 +66,9 @@ SHORT = 60
 """Characters that a heading has at most, and an item of a list without markers."""
 WRAPPED = 40
 """Characters that a row of wrapped prose has at least."""
-_MARKER = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)])[^\S\n]+(?=\S)")
+_RAGGED = 0.85
+"""The share of a block's width that a row of its wrapped prose has at least, with the first word of the next row."""
+_MARKER = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-z]\))[^\S\n]+(?=\S)")
 _COMMAS = re.compile(r"^[^,]*,[^,\s][^,]*,\S")
 _ROW = re.compile(rf"\t|(?:^|\s)\||\|$|{_COMMAS.pattern}")
 CELL_END = re.compile(r"\t|\s\||(?<=[^\s.!?:]) {2,}")
@@ -75,7 +77,7 @@ _FIELD = re.compile(r"(?:[^\s:.!?]|[.!?](?=\S))(?:[^:\n.!?]|[.!?](?=\S)){0,59}:[
 """A line of a record: a short name, a colon, a value."""
 _GROUP = re.compile(r"([^\n]{1,60}?)(?: - |: )")
 _CELL = r"[^\n|:]{1,60}: [^\n|]*"
-_NAMED_ROW = re.compile(rf"{_CELL}(?:\| {_CELL})+")
+NAMED_ROW = re.compile(rf"{_CELL}(?:\| {_CELL})+")
 """A row of a table that keeps its headings: "Country: Kenya | Capital: Nairobi"."""
 _MARKDOWN = re.compile(r"#{1,6}\s")
 _STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
@@ -167,7 +169,7 @@ def _split_blocks(text: str, limit: int) -> Ranges:
     if " | " not in text:
         return _split_block(text, limit)
     lines = lines_of(text)
-    rows = [_NAMED_ROW.fullmatch(text, line.start, line.end) is not None for line in lines]
+    rows = [NAMED_ROW.fullmatch(text, line.start, line.end) is not None for line in lines]
     above, apart = rows.copy(), list[int]()  # is a row, or a heading above one
     for i in reversed(range(1, len(lines))):
         headed = is_heading(text, lines, i - 1)
@@ -214,15 +216,15 @@ class Line(NamedTuple):
 def lines_of(text: str) -> list[Line]:
     """The lines of a text, those that prose is wrapped into as one. Lines without letters and digits count as empty."""
     rows: list[Line] = []
-    widths: list[int] = []  # of each block of rows
+    lengths: list[list[int]] = []  # of the rows of each block
     begin = above = 0
     for shown in text.split("\n"):
         start, end = begin + len(shown) - len(shown.lstrip()), begin + len(shown.rstrip())
         if any(map(str.isalnum, shown)):
             marker = _MARKER.match(text, start, end)
             if above != 1 or not rows:
-                widths.append(0)
-            widths[-1] = max(widths[-1], end - begin)
+                lengths.append([])
+            lengths[-1].append(end - begin)
             rows.append(Line(start, marker.end() if marker else start, end, start - begin, above))
             above = 0
         above += 1
@@ -231,28 +233,31 @@ def lines_of(text: str) -> list[Line]:
     block = -1
     for i, line in enumerate(rows):
         block += line.above != 1 or not i
-        if i and _goes_on(text, lines[-1], rows[i - 1], line, widths[block]):
+        if i and _goes_on(text, lines[-1], rows[i - 1], line, lengths[block]):
             lines[-1] = lines[-1]._replace(end=line.end)
         else:
             lines.append(line)
     return lines
 
 
-def _goes_on(text: str, top: Line, row: Line, following: Line, width: int) -> bool:
-    """Whether prose that begins at `top` is wrapped between two rows of a block of this width: the second begins with a
-    lower-case letter, or its first word had no room in the first and it is no other field of a record."""
-    length = row.column + row.end - row.start
+def _goes_on(text: str, top: Line, row: Line, following: Line, lengths: Sequence[int]) -> bool:
+    """Whether prose that begins at `top` is wrapped between two rows of a block whose rows have these lengths: the
+    first word of the second had no room in the first. If that word begins with a lower-case letter, a little room is
+    nothing; if not, two rows have to be about as long, or the second ends a sentence, and it is no other field of a
+    record."""
+    length, width = row.column + row.end - row.start, max(lengths)
     if following.above != 1 or following.at > following.start or length < WRAPPED:
         return False
     if _is_row(text[row.start : row.end]):
         return False
+    needed = length + 1 + len(text[following.start : following.end].split(maxsplit=1)[0])
     if text[following.start].islower():
-        return True
+        return needed > _RAGGED * width
     if _FIELD.match(text, top.start, top.end) and _FIELD.match(text, following.start, following.end):
         return False
     flush = following.column in (row.column, row.column + row.at - row.start)
-    word = text[following.start : following.end].split(maxsplit=1)[0]
-    return flush and text[row.end - 1] not in ".!?:;" and length + 1 + len(word) > width
+    prose = text[following.end - 1] in ".!?" or sum(each > _RAGGED * width for each in lengths) > 1
+    return flush and prose and text[row.end - 1] not in ".!?:;" and needed > width
 
 
 def is_heading(text: str, lines: list[Line], i: int) -> bool:
