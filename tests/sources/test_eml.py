@@ -33,16 +33,20 @@ HEAD = (
 
 
 def test_a_message_by_hand() -> None:
-    made = message(("plain", "Dear all,\n\nthe key is at Müller's.\n-- \nZoë\n"), ("html", "<p>other</p>"), **HEADS)
+    body = "Dear all,\n\nthe key is at Müller's.\n-- \nZoë\n>> Where is\n>>  it > 1?\n> \n>I ask.\n"
+    made = message(("plain", body), ("html", "<p>other</p>"), **HEADS)
     made.add_attachment(b"\0\1", maintype="application", subtype="zip", filename="a.zip")
     source = eml.read(made.as_bytes(), "m.eml")
-    assert source.text == f"{HEAD}\n\nDear all,\n\nthe key is at Müller's.\n--\nZoë"
+    assert source.text == f"{HEAD}\n\nDear all,\n\nthe key is at Müller's.\n--\nZoë\nWhere is\n it > 1?\n\nI ask."
     assert source.metadata == {"title": HEADS["Subject"], "author": HEADS["From"], "date": "2024-05-03"}
     assert [(source.text[start:end], line) for start, end, line in source.runs] == [
         ("Dear all,", 1),
         ("the key is at Müller's.", 3),
         ("--", 4),
         ("Zoë", 5),
+        ("Where is", 6),
+        (" it > 1?", 7),
+        ("I ask.", 9),
     ]
 
 

@@ -1,8 +1,10 @@
-"""Mail: who wrote to whom, when and about what, then the text of the message, each line with its number.
+"""Mail: who wrote to whom, when and about what, then the text of the message, each line with its number and without the
+">" before what it quotes.
 
 Knows headers and bodies. Does not know mailboxes. Attachments are not read.
 """
 
+import re
 from contextlib import suppress
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -13,6 +15,7 @@ from quoth.sources.files import decode
 from quoth.sources.source import Source, Text
 
 _HEADS = ("From", "To", "Cc", "Date", "Subject")
+_QUOTED = re.compile(r"^(?:> ?)+")
 
 
 def read(content: bytes, name: str) -> Source:
@@ -26,7 +29,7 @@ def read(content: bytes, name: str) -> Source:
         text.add(f"{head}: {said}")
         text.gap("\n")
     text.gap()
-    text.code(_body(message).splitlines(), 1)
+    text.code([_QUOTED.sub("", line) for line in _body(message).splitlines()], 1)
     sent = message["Date"] and message["Date"].datetime
     date = sent.date().isoformat() if sent else ""
     return text.source({"title": heads.get("Subject"), "author": heads.get("From"), "date": date})
