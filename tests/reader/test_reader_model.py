@@ -21,8 +21,7 @@ from quoth.index import retriever
 from quoth.index.retriever import Retriever
 from quoth.npm import blanks
 from quoth.npm.blanks import LEAST, Asked, combine, passages_of, surest, words_beside
-from quoth.realm.answering import GivenReader
-from quoth.realm.model import REALM
+from quoth.realm.model import REALM, GivenReader
 from quoth.records import Evidence, Passage, Prediction
 from quoth.text.tokenizer import FastTokenizer, masked_ids
 from quoth.timing import STEPS, timed

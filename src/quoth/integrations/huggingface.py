@@ -23,8 +23,7 @@ from quoth.fields import checked
 from quoth.hub import kind_of
 from quoth.model.calls import check_questions
 from quoth.npm.model import NPM
-from quoth.reader.answering import answered
-from quoth.reader.model import Reader
+from quoth.reader.model import Reader, answered
 from quoth.reader.spans import SpanReader
 from quoth.records import Document, Passage, Prediction, Predictions
 

@@ -7,20 +7,21 @@ encode and expand (network) ← search (index/finder) → score and group (answe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
 
-from quoth.answers.evidence import Source, Spans, chance, features, predict_spans, sources_of
-from quoth.answers.lists import answer_phrases
+from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, chance, features, predict_spans, sources_of
+from quoth.answers.lists import answer_phrases, asks_yes_or_no
 from quoth.answers.options import answered_from
+from quoth.answers.sentences import answer_sentences
 from quoth.corpus.view import count_passages
 from quoth.index.options import Mode
 from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
-from quoth.reader.answering import answered
-from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
+from quoth.reader.config import ReaderAskOptions, ReaderConfig, ReaderFillOptions
 from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
 from quoth.records import Hits, Predictions
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 TEXTS_AT_A_TIME = 8
 PATIENCE = 0.6
 """The share of the passages after which no more are read for a text whose best answer would be called not found."""
+LIKELY = 0.5
+"""The probability of a sentence from which on its question is not called not found."""
 
 
 class Reader(Model):
@@ -241,3 +244,22 @@ class Reader(Model):
             return False
         best = answer_phrases(texts[number], read, spans, 1, config.prior)
         return all(chance(config.calibration, features(each, read)) < config.defaults.not_found_below for each in best)
+
+
+def answered(
+    question: str, read: Sequence[Source], spans: Sequence[Spans], config: ReaderConfig, top_k: int, least: float
+) -> Predictions:
+    """Phrases and sentences of the passages that were read, calibrated; those from the probability `least` on are
+    answers.
+
+    No phrase says yes or no, so that to such a question none is sure; and what a likely sentence says is not called not
+    found.
+    """
+    phrases = answer_phrases(question, read, spans, max(top_k, RIVALS), config.prior)
+    weights, lowest = config.sentence_calibration, config.defaults.not_found_below
+    sentences = answer_sentences(read, spans, config.prior, weights, question=question)
+    if weights is not None and any(each.probability >= LIKELY for each in sentences):
+        lowest = 0.0
+    if asks_yes_or_no(question) and least > 0:
+        least = math.inf
+    return Predictions(calibrated(phrases, config.calibration, read, least, lowest)[:top_k], sentences)

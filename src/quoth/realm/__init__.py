@@ -13,7 +13,7 @@ Retrieval for Weakly Supervised Open Domain Question Answering*, 2019) to the co
 | §3.2 the knowledge-augmented encoder | `realm.network.ReaderModel`, `realm.network.readings` |
 | §3.2 masked words | `realm.network.MLMHead`, `realm.own_reader.OwnReader.at_masks` |
 | §3.2 spans (ORQA §3) | `reader.network.SpanHead`, `realm.own_reader.OwnReader.spans` |
-| not in the papers: spans by the reader of a `Reader` | `realm.answering.GivenReader` |
+| not in the papers: spans by the reader of a `Reader` | `realm.model.GivenReader` |
 | §3.3 an index that is made again while training continues | `realm.index_refresh.IndexRefresher` |
 | §3.4 salient span masking | `realm.salient.MaskedTexts` |
 | §3.4 the null document, no trivial retrieval | `realm.pretrain.PretrainTask`, `realm.pretrain.rows_holding` |

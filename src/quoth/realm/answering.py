@@ -1,4 +1,4 @@
-"""How a REALM answers from the passages that it found, and the reader of a `Reader` that it may read them with.
+"""How a REALM answers from the passages that it found.
 
 Knows: eq. 1 of REALM (Guu et al. 2020) over the readings: spans, words of a blank, the likelihood of an answer. Does
 not know: how passages are found, the reader that a REALM was trained with (`own_reader`). numpy only.
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NoReturn
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +24,11 @@ from quoth.answers.evidence import (
     chosen,
     log_retrieval,
     places_in,
-    predict_spans,
     span_proposals,
 )
-from quoth.answers.options import answered_from
 from quoth.corpus.bm25 import Ranking
-from quoth.errors import InputError
-from quoth.fields import checked
-from quoth.reader.answering import answered
-from quoth.reader.spans import Reading, SpanReader
-from quoth.realm.config import REALMAskOptions
-from quoth.records import Likelihood, PassageShare, Prediction, Predictions
+from quoth.reader.spans import Reading
+from quoth.records import Likelihood, PassageShare, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.timing import step
 
@@ -62,48 +56,6 @@ class How:
     null: float | None = None
     hybrid: bool = False
     least: float = 0.0
-
-
-class GivenReader:
-    """The reader of a `Reader`: answers questions and fills blanks by spans, whose odds are calibrated."""
-
-    def __init__(self, reader: SpanReader, name: str = "") -> None:
-        self.reader, self.name = reader, name
-
-    def check(self, options: REALMAskOptions) -> float:
-        """The probability that an answer must reach, by default the reader's."""
-        return answered_from(options, self.reader.config.defaults)
-
-    def combined(self, combine: str | None, default: str) -> str:
-        """How the fillings of a blank are combined. Raises InputError."""
-        return str(checked("combine", combine or default, Combine))
-
-    def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> Predictions:
-        """The best spans; with one softmax as a `Reader` gives them, but that relevance counts with BM25 alone."""
-        if how.marginal:
-            return Predictions(self._spans(query, sources, how))
-        config = self.reader.config if how.hybrid else replace(self.reader.config, prior=0.0)
-        return answered(query.text, sources, self._read(query, sources), config, how.top_k, how.least)
-
-    def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
-        """The best spans for a blank; calibration is of questions only."""
-        return self._spans(query, sources, how)
-
-    def likelihood(self, text: str, answer: str, found: object) -> NoReturn:
-        """Raises InputError: this reader fills no masks."""
-        raise InputError(
-            f"the reader of {self.name} marks spans and fills no masks; use a model that "
-            "`quoth train realm-pretrain` or `quoth convert` made"
-        )
-
-    def _spans(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
-        spans = self._read(query, sources)
-        return predict_spans(sources, spans, how.top_k, marginal=how.marginal, null=how.null)
-
-    def _read(self, query: EncodedQuery, sources: Sequence[Source]) -> list[Spans]:
-        with step("expand"):
-            [spans] = self.reader.read([query.text], [[source.passage for source in sources]])
-        return spans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, NoReturn, overload
 
-from quoth.answers.evidence import Source
+from quoth.answers.evidence import Source, Spans, predict_spans
+from quoth.answers.options import answered_from
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.view import count_passages
@@ -25,16 +26,60 @@ from quoth.index.options import Mode
 from quoth.index.retriever import Retriever
 from quoth.model.base import CorpusModel
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
+from quoth.reader.model import answered
 from quoth.reader.runtime import open_reader
-from quoth.realm.answering import EncodedQuery, GivenReader, How
+from quoth.reader.spans import SpanReader
+from quoth.realm.answering import Combine, EncodedQuery, How
 from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
 from quoth.realm.passages import PassageEncoder
-from quoth.records import Hits, Likelihood, Predictions
+from quoth.records import Hits, Likelihood, Prediction, Predictions
 from quoth.text.tokenizer import fill_in, masked_ids
 from quoth.timing import step
 
 if TYPE_CHECKING:
     from quoth.realm.own_reader import OwnReader
+
+
+class GivenReader:
+    """The reader of a `Reader`: answers questions and fills blanks by spans, whose odds are calibrated."""
+
+    def __init__(self, reader: SpanReader, name: str = "") -> None:
+        self.reader, self.name = reader, name
+
+    def check(self, options: REALMAskOptions) -> float:
+        """The probability that an answer must reach, by default the reader's."""
+        return answered_from(options, self.reader.config.defaults)
+
+    def combined(self, combine: str | None, default: str) -> str:
+        """How the fillings of a blank are combined. Raises InputError."""
+        return str(checked("combine", combine or default, Combine))
+
+    def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> Predictions:
+        """The best spans; with one softmax as a `Reader` gives them, but that relevance counts with BM25 alone."""
+        if how.marginal:
+            return Predictions(self._spans(query, sources, how))
+        config = self.reader.config if how.hybrid else replace(self.reader.config, prior=0.0)
+        return answered(query.text, sources, self._read(query, sources), config, how.top_k, how.least)
+
+    def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
+        """The best spans for a blank; calibration is of questions only."""
+        return self._spans(query, sources, how)
+
+    def likelihood(self, text: str, answer: str, found: object) -> NoReturn:
+        """Raises InputError: this reader fills no masks."""
+        raise InputError(
+            f"the reader of {self.name} marks spans and fills no masks; use a model that "
+            "`quoth train realm-pretrain` or `quoth convert` made"
+        )
+
+    def _spans(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
+        spans = self._read(query, sources)
+        return predict_spans(sources, spans, how.top_k, marginal=how.marginal, null=how.null)
+
+    def _read(self, query: EncodedQuery, sources: Sequence[Source]) -> list[Spans]:
+        with step("expand"):
+            [spans] = self.reader.read([query.text], [[source.passage for source in sources]])
+        return spans
 
 
 class REALM(CorpusModel):
