@@ -31,7 +31,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200, help="how many questions, evenly spread (200)")
     given = parser.parse_args()
     asked = [each.text for each in read_questions(given.questions)]
-    asked = asked[:: max(1, len(asked) // given.count)][: given.count]
+    count = min(given.count, len(asked))
+    asked = [asked[i * len(asked) // count] for i in range(count)]
     with tempfile.TemporaryDirectory() as place:
         corpus = Corpus.create(Path(place) / "corpus.quoth")
         ours = cpu_seconds(lambda: corpus.add(read_documents(*given.documents)))

@@ -33,11 +33,14 @@ HEAD = (
 
 
 def test_a_message_by_hand() -> None:
-    body = "Dear all,\n\nthe key is at Müller's.\n-- \nZoë\n>> Where is\n>>  it > 1?\n> \n>I ask.\n"
+    body = (
+        "Dear all,\n\nthe key is at Müller's.\n-- \nZoë\n>> Where is\n>>  it > 1?\n> \n>I ask.\n> 9\nNo.\n> 18: free\n"
+    )
     made = message(("plain", body), ("html", "<p>other</p>"), **HEADS)
     made.add_attachment(b"\0\1", maintype="application", subtype="zip", filename="a.zip")
     source = eml.read(made.as_bytes(), "m.eml")
-    assert source.text == f"{HEAD}\n\nDear all,\n\nthe key is at Müller's.\n--\nZoë\nWhere is\n it > 1?\n\nI ask."
+    quoted = "Where is\nit > 1?\n\nI ask.\n9\n\nNo.\n\n> 18: free"
+    assert source.text == f"{HEAD}\n\nDear all,\n\nthe key is at Müller's.\n--\nZoë\n\n{quoted}"
     assert source.metadata == {"title": HEADS["Subject"], "author": HEADS["From"], "date": "2024-05-03"}
     assert [(source.text[start:end], line) for start, end, line in source.runs] == [
         ("Dear all,", 1),
@@ -45,16 +48,18 @@ def test_a_message_by_hand() -> None:
         ("--", 4),
         ("Zoë", 5),
         ("Where is", 6),
-        (" it > 1?", 7),
+        ("it > 1?", 7),
         ("I ask.", 9),
+        ("9", 10),
+        ("No.", 11),
+        ("> 18: free", 12),
     ]
 
 
 def test_a_web_page_is_read_where_there_is_no_plain_text() -> None:
-    page = message(
-        ("html", "<body><h1>Fees</h1><p>They are <b>30 €</b>.</p><script>no()</script></body>"), Subject="Fees"
-    )
-    assert eml.read(page.as_bytes(), "m.eml").text == "Subject: Fees\n\nFees\n\nThey are 30 €."
+    fees = "<h1>Fees</h1><p>They are <b>30 €</b>.</p><p>&gt; 9: 2<br>&gt; 8: 1</p><script>no()</script>"
+    page = message(("html", f"<body>{fees}</body>"), Subject="Fees")
+    assert eml.read(page.as_bytes(), "m.eml").text == "Subject: Fees\n\nFees\n\nThey are 30 €.\n\n> 9: 2\n> 8: 1"
 
 
 @pytest.mark.parametrize("charset", ["us-ascii", "x-unknown", "iso-8859-1"])

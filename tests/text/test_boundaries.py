@@ -9,6 +9,7 @@ from quoth.text.boundaries import (
     MAY_START,
     SPACE_BEFORE,
     boundary_flags,
+    breaks,
     core,
     surface_group,
     trim,
@@ -125,11 +126,23 @@ LONG = "A paragraph whose lines are as long as the lines of prose are"
         (f"{LONG}.\nAnother", "Another", True),
         (f"{LONG} of\nAnother one and {LONG}", "Another", True),
         (f"{LONG} of\nAnother author.", "Another", False),
-        (f"{LONG}\nit is not, or the rows of which {LONG} could take one more", "it", True),
+        (f"{LONG} of\n{LONG} of\nAnother one", "Another", True),
+        (f"{LONG} of\n{LONG} of\n{LONG} of\nAnother one", "Another", True),
+        (f"{LONG} of\n{LONG} of\n{LONG} of\nAnother one\nand", "Another", False),
+        (f"{LONG} of\n{LONG} of\nAnother one\nand", "Another", True),
+        (f"{LONG}\n{LONG} wont\nto be", "to", False),
+        (f"{LONG} and\n{LONG}\nit is not where a row of which {LONG} could take one more", "it", True),
+        (f"{LONG}\nit may be where {LONG} could take one more", "it", False),
+        (f"{LONG}\n\tand is set in", "and", False),
         (f"{LONG}\n b) the second", "b", True),
+        (f"{LONG}\n (b) the second", "(", True),
+        ("—\nleft", "left", True),
         ("price: 44 | of: it: 3", "44", True),
         ("price: 44 | of: it: 3", "3", False),
+        ("44 | stock: 3 | of: 4\n", "3", True),
+        ("a: b | c: d\u2028e: 5 | g: h", "5", True),
         ("price: 44", "44", False),
+        ("| Alien: 44 | it |", "44", False),
         (f"{LONG}\n\nanother", "another", True),
         ("left\r\nRight", "Right", True),
         (f"{LONG} wont to\r\nbe wrapped", "be", False),
@@ -214,13 +227,19 @@ def test_what_says_something_else_without_the_rest(phrase: str) -> None:
         ("Call +44 20: 3-4 or 2019-20, x-1, a@b", ["+4"]),
         ("- 80 g of flour", []),
         ("price_eur: 44; __init__ and _it_, a _ b", ["price_eur", "__init__"]),
-        ("-u, --undo; well--known -- or a - b", ["-u", "--u"]),
-        ("/etc/hosts. Or ~/a/b.txt, ../x (not km/h), .log.", ["/etc/hosts", "~/a/b.txt", "../x", ".l"]),
-        ("38 %, 40\u00a0‰ and 5% of\n% x", ["8 %", "0\u00a0‰"]),
+        ("-u, `--dry-run`; -C, -Carl, --Carl, well--known -- or a - b", ["-u", "--dry-run", "-C"]),
+        ('"/etc/hosts". Or ~/a/b.txt, ../x (not km/h), .a.log.', ["/etc/hosts", "~/a/b.txt", "../x", ".a.log"]),
+        ("38 %, 40\u00a0‰ and 5\n% or 6\t% x", ["8 %", "0\u00a0‰"]),
     ],
 )
 def test_what_an_answer_has_all_of(text: str, whole: list[str]) -> None:
     assert [text[start:end] for start, end in uncut(text)] == whole
+
+
+def test_a_text_of_many_rows() -> None:
+    """One that compares every row with all others would take minutes."""
+    rows = [f"{i:06d} a line of a log that is long enough to count" for i in range(50_000)]
+    assert len(breaks("\n".join(rows))) == 49_999
 
 
 def test_an_answer_in_one_endless_word() -> None:

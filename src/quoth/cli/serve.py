@@ -338,7 +338,9 @@ def _on_ray(
     asked = system(named.asks)
     asks = ray_model(named.asks, setup) if asked.answers and not asked.keys else None
     model, build = ray_model(named.fills, setup), partial(create_app, **bounds)
-    served = application(place, model, shards, build, replicas, cpus, asks, most, fronts)
+    served = application(
+        place, model, shards, build, replicas=replicas, cpus=cpus, reader=asks, most=most, fronts=fronts
+    )
     note(f"starting {plural(shards, 'shard')}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(served, *address)

@@ -19,6 +19,7 @@ from typing import Any, cast
 import ray
 from ray import serve
 from ray.exceptions import RayActorError, RayError
+from ray.serve.exceptions import RayServeException
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import CorpusNotFoundError, InputError
@@ -370,9 +371,10 @@ def start(application: serve.Application, host: str, port: int) -> None:
 
 
 def drain() -> None:
-    """No Front accepts more requests; returns when those that were accepted are answered."""
-    with suppress(Exception):  # a Front that has died has nothing to answer
-        serve.get_app_handle(NAME).broadcast("drain").results(timeout_s=DRAIN_SECONDS)
+    """No Front accepts more requests; returns when those that were accepted are answered. A Front that has died has
+    nothing to answer."""
+    with suppress(RayServeException, RayError, TimeoutError):
+        serve.get_app_handle(NAME).broadcast("drain").results(timeout_s=DRAIN_SECONDS, return_exceptions=True)
 
 
 def stop() -> None:

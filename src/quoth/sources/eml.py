@@ -4,18 +4,17 @@
 Knows headers and bodies. Does not know mailboxes. Attachments are not read.
 """
 
-import re
 from contextlib import suppress
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
+from itertools import groupby
 
 from quoth.sources import html
 from quoth.sources.files import decode
 from quoth.sources.source import Source, Text
 
 _HEADS = ("From", "To", "Cc", "Date", "Subject")
-_QUOTED = re.compile(r"^(?:> ?)+")
 
 
 def read(content: bytes, name: str) -> Source:
@@ -29,21 +28,31 @@ def read(content: bytes, name: str) -> Source:
         text.add(f"{head}: {said}")
         text.gap("\n")
     text.gap()
-    text.code([_QUOTED.sub("", line) for line in _body(message).splitlines()], 1)
+    number = 1
+    for lines in _body(message):
+        text.code(lines, number)
+        number += len(lines)
     sent = message["Date"] and message["Date"].datetime
     date = sent.date().isoformat() if sent else ""
     return text.source({"title": heads.get("Subject"), "author": heads.get("From"), "date": date})
 
 
-def _body(message: EmailMessage) -> str:
-    """What there is as text, or else as a web page."""
+def _body(message: EmailMessage) -> list[list[str]]:
+    """What there is as text, or else as a web page: the lines that are quoted equally often together, without the ">"
+    of these. A line by itself that begins so may mean "more than"."""
     body = message.get_body(("plain", "html"))
     if body is None:
-        return ""
+        return []
     content = body.get_payload(decode=True)
     assert isinstance(content, bytes)
     with suppress(LookupError, UnicodeError):
         content = b"\xef\xbb\xbf" + content.decode(body.get_content_charset("us-ascii")).encode()
     if body.get_content_subtype() == "html":
-        return html.read(content, "").text
-    return decode(content)[0]
+        return [html.read(content, "").text.splitlines()]
+    parts = [[*lines] for _, lines in groupby(decode(content)[0].splitlines(), _depth)]
+    return [[line.lstrip("> ") for line in part] if _depth(part[0]) and len(part) > 1 else part for part in parts]
+
+
+def _depth(line: str) -> int:
+    """How many times a line is quoted."""
+    return line.count(">", 0, len(line) - len(line.lstrip("> "))) if line.startswith(">") else 0

@@ -15,12 +15,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.text.passages import NAMED_ROW, lines_of
+from quoth.text.passages import lines_of
 
 MAY_START, MAY_END, SPACE_BEFORE, BREAK_BEFORE = 1, 2, 4, 8
 
 BOUNDARIES_VERSION = 2
-"""Incremented when the rules change, so that keys made by older rules are not mistaken for current ones."""
+"""Incremented when keys made by older rules are not what a search with the current ones expects. Where phrases break is
+no reason: an older key allows other phrases, all of them in the text."""
 
 LENGTH_MASK = 255
 SPELLING_BASE = 0x9B1F6A3C5D48E2F7
@@ -52,9 +53,8 @@ _LINE_END = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
 _SHARES = "%‰"
 """Unicode calls these punctuation, but they are part of the number before them."""
 _SPACE = re.compile(r"\s+")
-_BREAK = re.compile("[\t\n\r\v\f\x85\u2028\u2029]")
 _LINE = re.compile("[^\n]+")
-_NAME_OF_CELL = re.compile("(?:^|[|] )[^|:]+:")
+_NAME_OF_CELL = re.compile(r"(?:^|[|] )[^\n|:]{1,60}:(?= )", re.MULTILINE)
 _MANY = "dozen|hundred|thousand|[mbtr]+illion"
 _COUNT = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty"
 _DIGITS = rf"\d[\d.,]*|(?i:{_COUNT})(?:-(?:{_COUNT}))?|{_MANY}"
@@ -90,8 +90,9 @@ _AFTER = re.compile(
 """What may go from the end: all but the group. A number's unit ("metres tall"); a name's "river", "of Portugal", ", of
 Portugal", ", a French composer"; a parenthesis."""
 _UNCUT = re.compile(
-    r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|\b\w+_\w+|\d[^\S\n][%‰]|"
-    r"(?<![^\s(\[|=:,;/])(?:[-−+][£$€¥]?\d|--?[A-Za-z]|\.[A-Za-z_]|[~.]{0,2}/[\w-]+(?:[./][\w-]+)*)"
+    r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|\b\w+_\w+|"
+    r"\d[ \u00a0\u2009\u202f][%‰]|(?<![^\s(\[|=:,;/\"'“‘`])(?:[-−+][£$€¥]?\d|--?[a-z][\w-]*|-[A-Z](?![\w-])|"
+    r"\.[A-Za-z_][\w.-]*\w|[~.]{0,2}/[\w-]+(?:[./][\w-]+)*)"
 )
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
@@ -140,16 +141,17 @@ def _cuts(text: str, at: int) -> bool:
 def breaks(text: str) -> list[int]:
     """Where the white space begins that no phrase may cross, in order: between two cells, a cell and its name, or two
     lines, unless prose is wrapped there."""
-    spaces = [space for space in _SPACE.finditer(text) if _BREAK.search(space[0])]
-    lines = lines_of(_LINE_END.sub(lambda end: " \n"[-len(end[0]) :], text)) if spaces else []
+    shown = _LINE_END.sub(lambda end: " \n"[-len(end[0]) :], text)
+    spaces = [space for space in _SPACE.finditer(shown) if "\n" in space[0] or "\t" in space[0]]
+    lines = lines_of(shown) if spaces else []
     starts = [line.start for line in lines]
 
     def wrapped(space: re.Match[str]) -> bool:
         line = bisect_right(starts, space.start()) - 1
-        return line >= 0 and space.end() <= lines[line].end and "\t" not in space[0]
+        return "\n" in space[0] and line >= 0 and space.end() <= lines[line].end
 
-    rows = [row for row in _LINE.finditer(text) if NAMED_ROW.fullmatch(row[0])] if " | " in text else []
-    names = [row.start() + name.end() for row in rows for name in _NAME_OF_CELL.finditer(row[0])]
+    rows = [[*_NAME_OF_CELL.finditer(shown, *row.span())] for row in _LINE.finditer(shown)] if " | " in shown else []
+    names = [name.end() for row in rows if len(row) > 1 for name in row]
     return sorted([*names, *(space.start() for space in spaces if not wrapped(space))])
 
 
@@ -166,9 +168,9 @@ def core(text: str) -> tuple[int, int]:
 
 
 def uncut(text: str) -> list[tuple[int, int]]:
-    """Addresses of mail and of the web, names with an underscore, paths, a number's last digit with its per cent sign,
-    and what comes before a number, an option or the name of a hidden file with its first character, as character
-    ranges, in order: an answer has all of one, or nothing."""
+    """Addresses of mail and of the web, names with an underscore, options, hidden files, absolute paths, a number's
+    last digit with its per cent sign, and its sign with its first digit, as character ranges, in order: an answer has
+    all of one, or nothing."""
     return [match.span() for match in _UNCUT.finditer(text)]
 
 

@@ -77,7 +77,7 @@ _FIELD = re.compile(r"(?:[^\s:.!?]|[.!?](?=\S))(?:[^:\n.!?]|[.!?](?=\S)){0,59}:[
 """A line of a record: a short name, a colon, a value."""
 _GROUP = re.compile(r"([^\n]{1,60}?)(?: - |: )")
 _CELL = r"[^\n|:]{1,60}: [^\n|]*"
-NAMED_ROW = re.compile(rf"{_CELL}(?:\| {_CELL})+")
+_NAMED_ROW = re.compile(rf"{_CELL}(?:\| {_CELL})+")
 """A row of a table that keeps its headings: "Country: Kenya | Capital: Nairobi"."""
 _MARKDOWN = re.compile(r"#{1,6}\s")
 _STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
@@ -169,7 +169,7 @@ def _split_blocks(text: str, limit: int) -> Ranges:
     if " | " not in text:
         return _split_block(text, limit)
     lines = lines_of(text)
-    rows = [NAMED_ROW.fullmatch(text, line.start, line.end) is not None for line in lines]
+    rows = [_NAMED_ROW.fullmatch(text, line.start, line.end) is not None for line in lines]
     above, apart = rows.copy(), list[int]()  # is a row, or a heading above one
     for i in reversed(range(1, len(lines))):
         headed = is_heading(text, lines, i - 1)
@@ -215,48 +215,47 @@ class Line(NamedTuple):
 
 def lines_of(text: str) -> list[Line]:
     """The lines of a text, those that prose is wrapped into as one. Lines without letters and digits count as empty."""
-    rows: list[Line] = []
-    lengths: list[list[int]] = []  # of the rows of each block
+    blocks: list[list[Line]] = []
     begin = above = 0
     for shown in text.split("\n"):
         start, end = begin + len(shown) - len(shown.lstrip()), begin + len(shown.rstrip())
         if any(map(str.isalnum, shown)):
             marker = _MARKER.match(text, start, end)
-            if above != 1 or not rows:
-                lengths.append([])
-            lengths[-1].append(end - begin)
-            rows.append(Line(start, marker.end() if marker else start, end, start - begin, above))
+            if above != 1 or not blocks:
+                blocks.append([])
+            blocks[-1].append(Line(start, marker.end() if marker else start, end, start - begin, above))
             above = 0
         above += 1
         begin += len(shown) + 1
     lines: list[Line] = []
-    block = -1
-    for i, line in enumerate(rows):
-        block += line.above != 1 or not i
-        if i and _goes_on(text, lines[-1], rows[i - 1], line, lengths[block]):
-            lines[-1] = lines[-1]._replace(end=line.end)
-        else:
-            lines.append(line)
+    for rows in blocks:
+        lines.append(rows[0])
+        lengths = [row.column + row.end - row.start for row in rows]
+        width = max(lengths)
+        lower = any(text[row.start].islower() for row in rows[1:])
+        prose = text[rows[-1].end - 1] in ".!?" or (lower and sum(each > _RAGGED * width for each in lengths) > 2)
+        for row, following in pairwise(rows):
+            if _goes_on(text, lines[-1], row, following, width, prose):
+                lines[-1] = lines[-1]._replace(end=following.end)
+            else:
+                lines.append(following)
     return lines
 
 
-def _goes_on(text: str, top: Line, row: Line, following: Line, lengths: Sequence[int]) -> bool:
-    """Whether prose that begins at `top` is wrapped between two rows of a block whose rows have these lengths: the
-    first word of the second had no room in the first. If that word begins with a lower-case letter, a little room is
-    nothing; if not, two rows have to be about as long, or the second ends a sentence, and it is no other field of a
-    record."""
-    length, width = row.column + row.end - row.start, max(lengths)
-    if following.above != 1 or following.at > following.start or length < WRAPPED:
-        return False
-    if _is_row(text[row.start : row.end]):
+def _goes_on(text: str, top: Line, row: Line, following: Line, width: int, prose: bool) -> bool:
+    """Whether prose that begins at `top` is wrapped between two rows of a block of this width: the first word of the
+    second had no room in the first. If that word begins with a lower-case letter, a little room is nothing, and the
+    text's first row may have lost its beginning. If not, the block has to be `prose`: it ends a sentence, or a row
+    begins with such a letter and three are about as long; and the second row is no other field of a record."""
+    length = row.column + row.end - row.start
+    if following.at > following.start or length < WRAPPED or _is_row(text[row.start : row.end]):
         return False
     needed = length + 1 + len(text[following.start : following.end].split(maxsplit=1)[0])
     if text[following.start].islower():
-        return needed > _RAGGED * width
+        return needed > _RAGGED * width or row.above == 0
     if _FIELD.match(text, top.start, top.end) and _FIELD.match(text, following.start, following.end):
         return False
     flush = following.column in (row.column, row.column + row.at - row.start)
-    prose = text[following.end - 1] in ".!?" or sum(each > _RAGGED * width for each in lengths) > 1
     return flush and prose and text[row.end - 1] not in ".!?:;" and needed > width
 
 
