@@ -12,6 +12,7 @@ SIZES = (10**9, 10**11)
 HOT_PER_MACHINE, DISK_PER_MACHINE = 200 * 10**9, 8 * 10**12
 CORES, BANDWIDTH, READS_PER_SECOND = 64, 200 * 10**9, 10**6
 CELL_SHARE = 1 / 16
+"""The share of the codes that a search reads, as `python -m benchmarks.cells` found it."""
 DOLLARS_PER_HOUR = 4.0
 """The rent of such a machine: assumed."""
 SEGMENT_PASSAGES = 100_000
@@ -25,7 +26,7 @@ def disk_bytes(facts: Facts) -> int:
 
 
 def hot_bytes(facts: Facts) -> int:
-    """What every search reads whole; vectors and columns are read near hits only."""
+    """What searches read most of; vectors and columns are read near hits only."""
     return int(facts["code_bytes"])
 
 
@@ -37,8 +38,8 @@ def embedding_rate(facts: Facts) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Extrapolation:
-    """Bytes and seconds at `tokens` tokens, from one corpus. `scan` is a dense fill that looks at every code, `cells`
-    one that looks at CELL_SHARE of them, all cores of all machines together; `reads` are the proposed vectors."""
+    """Bytes and seconds at `tokens` tokens, from one corpus. `fill` is a dense fill by all cores of all machines
+    together; `reads` are the proposed vectors."""
 
     tokens: int
     disk: float
@@ -47,8 +48,7 @@ class Extrapolation:
     by_disk: int
     search_one_core: float
     fill_one_core: float
-    scan: float
-    cells: float
+    fill: float
     reads: float
     reading: float
     embed_one_core: float
@@ -77,7 +77,7 @@ def extrapolate(facts: Facts, tokens: int) -> Extrapolation:
     machines = max(by_memory, by_disk)
     search = times * facts["dense"]["search"]
     rest = facts["dense"]["whole"] - facts["dense"]["search"]
-    shared = max(search / CORES, times * facts["code_bytes"] / BANDWIDTH) / machines
+    shared = max(search / CORES, CELL_SHARE * times * facts["code_bytes"] / BANDWIDTH) / machines
     reads = 2.0 * facts["proposed_of_many"]
     embed = tokens / embedding_rate(facts)
     return Extrapolation(
@@ -88,8 +88,7 @@ def extrapolate(facts: Facts, tokens: int) -> Extrapolation:
         by_disk=by_disk,
         search_one_core=search,
         fill_one_core=rest + search,
-        scan=rest + shared,
-        cells=rest + CELL_SHARE * shared,
+        fill=rest + shared,
         reads=reads,
         reading=reads / READS_PER_SECOND / machines,
         embed_one_core=embed,

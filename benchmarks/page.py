@@ -35,7 +35,7 @@ CORPORA = """
 Text from Wikipedia, one thread. A dense fill searches every token for the 4,096 nearest to each of a blank's two
 queries. Times are medians over blanks drawn from the corpus's own passages (a blank's own passage is not searched),
 with the vectors in the page cache. The tiny corpus has two passages. The peer of `search` compares every vector for
-the same queries.
+the same queries. The corpus of 10.5 million tokens was measured before segments of its size had cells.
 """
 SCALE = """
 ## At a billion tokens and more
@@ -51,18 +51,17 @@ to the tokens, except for the steps of a fill other than the search, which see o
 FORMULAS = """
 N is the number of tokens in the largest measured corpus, n that of the extrapolated one:
 
-- Disk and hot memory: bytes × n / N; {disk:.4g} and {hot:.3g} bytes per token. Hot memory is for what every search
-  reads completely, the codes; vectors and columns are read only near hits.
+- Disk and hot memory: bytes × n / N; {disk:.4g} and {hot:.3g} bytes per token. Hot memory is for what searches
+  read, the codes; vectors and columns are read only near hits.
 - We assume machines with 256 GB of memory ({ram:.0f} GB of it for hot data), {hdd:.0f} TB of disk and {cores} cores.
   By memory, a machine holds {held} tokens, by disk {kept}. Number of machines: the larger of hot / {ram:.0f} GB and
   disk / {hdd:.0f} TB.
 - Dense fill on one core: search × n / N + the other steps, {search:.3g} ms and {rest:.3g} ms. Only the codes grow with
   n, not the comparison of the rows they propose, so this is an overestimate.
 - On all machines: search × n / N / (machines × {cores}) + the other steps; the search takes at least as long as
-  reading the codes: codes × n / N / (machines × {width:.0f} GB/s). One shard per core (`quoth serve --ray --shards`),
-  at no cost for the network. Every code is read: a segment ends at 100,000 passages, {segment} tokens, and cells are
-  used only in segments of more than 16.7 million.
-- With cells: the same with a sixteenth of the codes. That share is an assumption; its recall at this size is unknown.
+  reading a sixteenth of the codes: codes × n / N / 16 / (machines × {width:.0f} GB/s). One shard per core
+  (`quoth serve --ray --shards`), at no cost for the network. A segment ends at 100,000 passages, {segment} tokens, and
+  from 4.2 million on it has cells, of which a search looks into about 128 of 2,048.
 - Vectors read at random: 2 queries × {proposed:,} rows, the most that codes need if a segment has few of the nearest
   overall (`deeper` in codes.json), whatever n. The measured times have them in the page cache; from disk they cost
   another reads / (machines × 1,000,000 per second).
@@ -171,9 +170,8 @@ def _scale(corpora: Sequence[Facts], million: Facts | None) -> str:
         "disk": [size(each.disk) for each in columns],
         "hot memory": [size(each.hot) for each in columns],
         "machines: by memory, by disk": [f"{each.by_memory:,}, {each.by_disk:,}" for each in columns],
-        "dense fill, every code read, one core": [duration(each.fill_one_core) for each in columns],
-        "— on all cores of these machines": [duration(each.scan) for each in columns],
-        "— with cells, 1 code of 16 read (assumed)": [duration(each.cells) for each in columns],
+        "dense fill, one core": [duration(each.fill_one_core) for each in columns],
+        "— on all cores of these machines": [duration(each.fill) for each in columns],
         "vectors read at random for it": [f"{each.reads:,.0f}" for each in columns],
         "— extra time if read from disk instead of the page cache": [duration(each.reading) for each in columns],
         "embedding, one core": [duration(each.embed_one_core) for each in columns],

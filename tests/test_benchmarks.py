@@ -79,9 +79,11 @@ def test_an_extrapolation_worked_out_by_hand() -> None:
     assert (found.by_memory, found.by_disk, found.machines) == (20, 6, 20)
     assert found.search_one_core == pytest.approx(500)
     assert found.fill_one_core == pytest.approx(500.05)
-    by_bandwidth, by_cores = 4e12 / 200e9 / 20, 500 / 64 / 20
-    assert found.scan == pytest.approx(0.05 + max(by_bandwidth, by_cores))
-    assert found.cells == pytest.approx(0.05 + by_bandwidth / 16)
+    by_bandwidth, by_cores = 4e12 / 16 / 200e9 / 20, 500 / 64 / 20
+    assert by_cores > by_bandwidth
+    assert found.fill == pytest.approx(0.05 + by_cores)
+    quick = facts(dense=facts()["dense"] | {"search": 1e-3, "whole": 0.051})
+    assert extrapolate(quick, 10**11).fill == pytest.approx(0.05 + by_bandwidth)
     assert found.reads == 2 * 20_000
     assert found.embed_one_core == pytest.approx(10**11 / 2000)
     assert found.embed == pytest.approx(10**11 / 2000 / 64 / 20)
