@@ -26,7 +26,7 @@ def disk_bytes(facts: Facts) -> int:
 
 
 def hot_bytes(facts: Facts) -> int:
-    """What searches read most of; vectors and columns are read near hits only."""
+    """What any search may read all over; vectors and columns are read near hits only."""
     return int(facts["code_bytes"])
 
 

@@ -158,20 +158,10 @@ def serve(
         check_parsers(["pdf"])
     bounds: dict[str, Any] = {"limits": _limits(limit or []), "access": access, "log_text": log_text, "files": files}
     if ray:
-        parts = Parts(shards, replicas, max_replicas, fronts, cpus)
-        _on_ray(directories or [], (host, port), models, setup, parts, bounds)
+        parts = {"replicas": replicas, "most": max_replicas, "fronts": fronts, "cpus": cpus}
+        _on_ray(directories or [], (host, port), models, setup, shards, parts, bounds)
     else:
         _here(directories or [], demo, (host, port), models, setup, bounds, vectors)
-
-
-class Parts(NamedTuple):
-    """How many of what a cluster runs, and with how many CPUs for a replica; None: by what there is."""
-
-    shards: int | None
-    replicas: int
-    most: int | None
-    fronts: int
-    cpus: float
 
 
 class Named(NamedTuple):
@@ -305,7 +295,8 @@ def _on_ray(
     address: tuple[str, int],
     named: Named,
     setup: Setup,
-    parts: Parts,
+    shards: int | None,
+    parts: dict[str, Any],
     bounds: dict[str, Any],
 ) -> None:
     """Serve on a cluster until this process receives a signal to stop."""
@@ -327,7 +318,7 @@ def _on_ray(
 
     place = RemoteFolder(directories[0])
     place.update(*TEXT)
-    shards, replicas, most, fronts, cpus = parts
+    replicas, cpus = parts["replicas"], parts["cpus"]
     segments = len(Corpus.open(place.path).segments)
     shards = min(machines(), max(segments, 1)) if shards is None else shards
     if shards * replicas * cpus > given:
@@ -338,9 +329,7 @@ def _on_ray(
     asked = system(named.asks)
     asks = ray_model(named.asks, setup) if asked.answers and not asked.keys else None
     model, build = ray_model(named.fills, setup), partial(create_app, **bounds)
-    served = application(
-        place, model, shards, build, replicas=replicas, cpus=cpus, reader=asks, most=most, fronts=fronts
-    )
+    served = application(place, model, shards, build, reader=asks, **parts)
     note(f"starting {plural(shards, 'shard')}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(served, *address)

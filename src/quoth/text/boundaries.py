@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.text.passages import lines_of
+from quoth.text.passages import CELL_NAME, lines_of
 
 MAY_START, MAY_END, SPACE_BEFORE, BREAK_BEFORE = 1, 2, 4, 8
 
@@ -54,7 +54,7 @@ _SHARES = "%‰"
 """Unicode calls these punctuation, but they are part of the number before them."""
 _SPACE = re.compile(r"\s+")
 _LINE = re.compile("[^\n]+")
-_NAME_OF_CELL = re.compile(r"(?:^|[|] )[^\n|:]{1,60}:(?= )", re.MULTILINE)
+_NAME_OF_CELL = re.compile(rf"(?:^|[|] ){CELL_NAME}", re.MULTILINE)
 _MANY = "dozen|hundred|thousand|[mbtr]+illion"
 _COUNT = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty"
 _DIGITS = rf"\d[\d.,]*|(?i:{_COUNT})(?:-(?:{_COUNT}))?|{_MANY}"

@@ -76,7 +76,8 @@ FIELDS = re.compile(rf"{_ROW.pattern}|{CELL_END.pattern}|:\s")
 _FIELD = re.compile(r"(?:[^\s:.!?]|[.!?](?=\S))(?:[^:\n.!?]|[.!?](?=\S)){0,59}:[^\S\n]+(?=\S)")
 """A line of a record: a short name, a colon, a value."""
 _GROUP = re.compile(r"([^\n]{1,60}?)(?: - |: )")
-_CELL = r"[^\n|:]{1,60}: [^\n|]*"
+CELL_NAME = r"[^\n|:]{1,60}:(?= )"
+_CELL = rf"{CELL_NAME} [^\n|]*"
 _NAMED_ROW = re.compile(rf"{_CELL}(?:\| {_CELL})+")
 """A row of a table that keeps its headings: "Country: Kenya | Capital: Nairobi"."""
 _MARKDOWN = re.compile(r"#{1,6}\s")
