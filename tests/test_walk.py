@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 from walk import Walk, walk, walks
 
-MOST = {"fill": (22, 32), "ask": (24, 33), "index": (13, 23)}
+MOST = {"fill": (22, 32), "ask": (24, 34), "index": (13, 23)}
 """Files and edges of today. Where a walk is shorter now, write its numbers here. The aim: 24, 40; 16, 24; 13, 24."""
 
 

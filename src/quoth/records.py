@@ -293,7 +293,10 @@ class Shortfall:
 
 class Predictions(list[Prediction]):
     """A ranking of predictions, best first: a list that shows itself in a notebook. A reader's answer to a question
-    also has `sentences`, those that may answer it, best first."""
+    also has `sentences` that may answer it, best first; and `read_as`, the question with misspelt words as the corpus
+    spells them ("" if there are none)."""
+
+    read_as = ""
 
     def __init__(self, predictions: Iterable[Prediction] = (), sentences: Sequence[Sentence] = ()) -> None:
         super().__init__(predictions)
@@ -308,10 +311,9 @@ class Predictions(list[Prediction]):
         return "\n".join(["Predictions([", *(f"    {each!r}," for each in self), "])"]) if self else "Predictions([])"
 
     def _repr_html_(self) -> str:
-        if not self:
-            return f"<p><em>{NOT_FOUND}</em></p>"
-        nearest = f"<p><em>{NOT_FOUND}; what comes nearest:</em></p>" if self.status == "not_found" else ""
-        return nearest + _ranking(_prediction(prediction) for prediction in self)
+        told = [f"read as: {_text(self.read_as)}"] * bool(self.read_as)
+        told += [f"{NOT_FOUND}; what comes nearest:" if self else NOT_FOUND] * (self.status == "not_found")
+        return "".join(f"<p><em>{each}</em></p>" for each in told) + (_ranking(map(_prediction, self)) if self else "")
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, a prediction per row, with its best place.

@@ -33,6 +33,7 @@ from quoth.errors import InputError
 from quoth.index import codes
 from quoth.index.retriever import Retriever
 from quoth.npm.config import NPMConfig
+from quoth.records import Predictions
 from tiny import tiny_bert, tiny_realm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -342,6 +343,17 @@ def test_json_is_one_prediction_a_line(corpus: Path, run: Run, oracle: Oracle) -
     assert json.loads(out) == oracle.fill("It is in [MASK].")[0].to_dict() | told
     assert json.loads(out)["sequence"] == "It is in Thessaloniki."
     assert json.loads(run("ask", corpus, "Where?", "--json")[1])["answer"] == "Thessaloniki"
+
+
+def test_json_has_the_question_that_was_read_with_its_best_answer(
+    corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Predictions(oracle.fill("It is in [MASK].") * 2)
+    found.read_as = "Where?"
+    monkeypatch.setattr(oracle, "ask", lambda question, **options: found)
+    best, second = map(json.loads, run("ask", corpus, "Wehre?", "--json")[1].splitlines())
+    assert (best["query"], best["read_as"]) == ("Wehre?", "Where?")
+    assert "read_as" not in second
 
 
 def test_a_dash_reads_a_query_a_line(corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:

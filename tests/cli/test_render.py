@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from quoth.cli.render import bar, excerpt, printable, show_facts, show_hits, show_line, show_predictions, show_quote
-from quoth.records import Evidence, Hit, Passage, Prediction, Status
+from quoth.records import Evidence, Hit, Passage, Prediction, Predictions, Status
 
 CONTEXT = "The church of Hagios Demetrios stands in Thessaloniki, in northern Greece."
 START = CONTEXT.index("Thessaloniki")
@@ -89,6 +89,15 @@ def test_a_terminal_says_how_sure_an_answer_is(status: Status, probability: floa
         show_predictions, "It is in [MASK].", [Prediction("Rome", -2.0, probability, (), status=status)], width=80
     )
     assert page.startswith(f"It is in [MASK].\n\n{said}  1  Rome  ")
+
+
+def test_a_terminal_shows_the_question_that_was_read() -> None:
+    answers = Predictions([PREDICTION])
+    assert shown(show_predictions, "In wich town?", answers).startswith("In wich town?\n\n  1  ")
+    answers.read_as = "In which\x1b town?"
+    assert shown(show_predictions, "In wich town?", answers).startswith(
+        "In wich town?\nread as: In which town?\n\n  1 "
+    )
 
 
 LONG = "the patron saint of Thessaloniki, a city of the Byzantine Empire that was second only to Constantinople itself"

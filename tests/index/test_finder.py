@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -182,3 +183,55 @@ def test_shares_of_a_sum_by_hand() -> None:
     assert shares_of_sum([words, vectors], 10) == shares
     assert shares_of_sum([words, vectors], 2) == shares[:2]
     assert shares_of_sum([[], []], 10) == []
+
+
+SPELLED = [
+    "The treasurer keeps the receipts in a tin. Members pay in October.",
+    "The treasurer lives in Bodmin. Excursions of members start at the office.",
+    "A Wendeline kettle; wendeline is a colour. Only one treasure was found.",
+]
+
+
+@pytest.fixture(scope="module")
+def spelling(tmp_path_factory: pytest.TempPathFactory) -> Finder:
+    corpus = Corpus.create(tmp_path_factory.mktemp("spelling") / "c.quoth")
+    corpus.add(Document(f"d{number}", "", text) for number, text in enumerate(SPELLED))
+    return Finder([corpus])
+
+
+@pytest.mark.parametrize(
+    ("asked", "read", "names"),
+    [
+        ("who is the tresurer", "who is the treasurer", False),  # a letter missing
+        ("who is the treassurer", "who is the treasurer", False),  # added
+        ("who is the treadurer", "who is the treasurer", False),  # wrong
+        ("who is the terasurer", "who is the treasurer", False),  # swapped
+        ("who is the teraxurer", "who is the teraxurer", False),  # two slips
+        ("who is the breasurer", "who is the breasurer", False),  # the first letter
+        ("Tresurer or mebmers?", "Treasurer or members?", False),
+        ("Who lives in Bodmn?", "Who lives in Bodmin?", True),
+        ("who lives in bodmn", "who lives in Bodmin", True),  # as the corpus has it
+        ("Who is Treasurfr?", "Who is Treasurer?", True),  # as the question has it
+        ("a wendelime kettle", "a wendeline kettle", False),
+        ("one treasurx", "one treasure", False),
+        ("all treasuress", "all treasuress", False),  # "treasurers" has the stem of a word that occurs
+        ("pay in Octobor, tinn", "pay in October, tinn", True),  # short words are left
+        ("TRESURER, tresurer2", "TRESURER, tresurer2", False),  # codes are
+        ("the offise", "the offise", False),  # known to the model
+        ("the memberz", "the members", False),
+        ("trésurer 東京東京東京", "trésurer 東京東京東京", False),
+    ],
+)
+def test_misspelt_words_are_read_as_the_corpus_spells_them(
+    spelling: Finder, asked: str, read: str, names: bool
+) -> None:
+    known = {found.span() for found in re.finditer("offise", asked)}
+    assert spelling.as_spelled(asked, known) == (read, names)
+
+
+def test_a_misspelt_word_is_taken_for_the_most_frequent_of_its_neighbours(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add(Document(f"d{number}", "", text) for number, text in enumerate(["the lanes", "the lands", "the lands"]))
+    assert Finder([corpus]).as_spelled("who has lanxs", []) == ("who has lands", False)
+    corpus.delete(["d1", "d2"])
+    assert Finder([corpus]).as_spelled("who has lanxs", []) == ("who has lanes", False)

@@ -296,6 +296,8 @@ def test_langchain_tools_ask_and_verify(corpus: quoth.Corpus, told: list[dict[st
     found = ask.invoke({"question": QUERY})
     assert len(found["answers"]) == 2
     assert [found["answers"][0], found["sentences"][0]] == told
+    assert found["read_as"] == ""
+    assert ask.invoke({"question": "Capitel?"})["read_as"] == "Capital?"
     check_verified(lambda text: verify.invoke({"text": text}), corpus)
     part = ask_tool(corpus.path, where="year = 2").invoke({"question": QUERY})
     assert {place["document_id"] for each in part["answers"] for place in each["places"]} == {"d2"}

@@ -41,7 +41,9 @@ class Oracle:
         place = quoth.Evidence("carmen", "Carmen", 0, START, START + 13, TEXT, 0.75, "c")
         if text == "nothing":
             return Predictions()
-        return Predictions([quoth.Prediction("Georges Bizet", -0.5, 0.75, (place,) * 5, status=self.status)])
+        found = Predictions([quoth.Prediction("Georges Bizet", -0.5, 0.75, (place,) * 5, status=self.status)])
+        found.read_as = "Who composed it?" if text == "Who compossed it?" else ""
+        return found
 
     fill = ask
 
@@ -128,6 +130,12 @@ def test_an_assistant_is_told_how_sure_it_is_and_never_to_deny(
         assert found["status"] == "not_found"
         assert found["note"].startswith("No answer was found in the passages that were read;")
         assert "Do not say that the corpus has no answer" in found["note"]
+
+
+def test_an_assistant_is_told_the_question_that_was_read(call: Callable[..., Any]) -> None:
+    found = call("ask", question="Who compossed it?")
+    assert (found["read_as"], found["answers"][0]["text"]) == ("Who composed it?", "Georges Bizet")
+    assert call("ask", question="Who composed it?")["read_as"] == ""
 
 
 def test_passages_and_documents_are_read(call: Callable[..., Any], corpus: quoth.Corpus) -> None:

@@ -142,6 +142,24 @@ def test_no_phrase_is_a_sure_answer_to_yes_or_no(reader: quoth.Reader, realm: RE
         assert asked(question, min_probability=0.0).status == "answered"
 
 
+def test_a_misspelt_question_is_answered_as_it_was_meant(reader: quoth.Reader) -> None:
+    meant, slipped, same = (reader.ask(text) for text in ("The capital?", "The capitl?", QUESTION))
+    assert slipped == meant
+    assert (meant.read_as, slipped.read_as, same.read_as) == ("", "The capital?", "")
+    named = reader.ask("What is the capital of Frence?", min_probability=0.01)
+    assert named.read_as == QUESTION
+    assert {each.status for each in named} <= {"unsure", "not_found"}
+    assert [each.text for each in named] == [each.text for each in same]
+    assert reader.ask("What is the capital of Frence?", min_probability=0)[0].status == "answered"
+
+
+def test_a_word_that_the_network_knows_is_not_misspelt(span_reader: Any, tmp_path: Path) -> None:
+    corpus = quoth.Corpus.create(tmp_path / "c.quoth")
+    corpus.add([quoth.Document("d", "", "Frances read of francs and of the Capitol.")])
+    asked = quoth.Reader(span_reader, [corpus]).ask(["of France", "of Frances", "of Francee", "of francc"])
+    assert [each.read_as for each in asked] == ["", "", "of Frances", "of francs"]
+
+
 def test_a_realm_gives_sentences_with_a_given_reader(realm: REALM, corpus: quoth.Corpus) -> None:
     found = realm.ask(QUESTION, passages=3)
     assert found.sentences

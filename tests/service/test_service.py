@@ -97,6 +97,7 @@ def test_replies_are_what_the_command_line_prints(
     assert ask["predictions"] == printed(capsys, asked)
     assert ask["sentences"] == printed(capsys, asked.sentences)
     assert ask["sentences"]
+    assert ask["read_as"] == ""
     labels = {"a": ["capital"], "b": ["river"]}
     classify = client.post("/v1/classify", json={"text": "Paris", "labels": labels}).json()
     assert classify["predictions"] == printed(capsys, over.fills.classify("Paris", labels))
@@ -104,6 +105,15 @@ def test_replies_are_what_the_command_line_prints(
     assert search["passages"] == printed(capsys, over.fills.search("capital of Germany", 2))
     for model, reply in ((replies.Predictions, fill), (replies.Answers, ask), (replies.Hits, search)):
         model.model_validate(reply)
+
+
+def test_a_misspelt_question_is_answered_as_it_was_meant(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    meant, slipped = (client.post("/v1/ask", json={"question": each}).json() for each in ("Capital?", "Capitel?"))
+    assert slipped == meant | {"read_as": "Capital?"}
+    both = client.post("/v1/ask", json={"question": ["Capital?", "Capitel?"]}).json()
+    assert both["read_as"] == ["", "Capital?"]
+    replies.Answers.model_validate(both)
 
 
 def test_every_answer_shows_where_it_occurs(corpus: quoth.Corpus, start: Any) -> None:

@@ -165,8 +165,9 @@ def ask(
     """Answer a question with phrases from the corpus.
 
     Every answer is shown where it occurs. If it is unsure, or if the passages that were read do not say, the command
-    says so, and first shows sentences that may answer. Passages are found by their words, and by their meaning too if
-    the corpus has vectors of passages: quoth index --vectors, or quoth embed --keys passages.
+    says so, and first shows sentences that may answer. A misspelt word is read as the corpus spells it, and the command
+    says that too. Passages are found by their words, and by their meaning if the corpus has vectors of passages: quoth
+    index --vectors, or quoth embed --keys passages.
 
     \b
     Example:
@@ -293,6 +294,8 @@ def _answer(
                 more: dict[str, Any] = {"citations": cited[place]} if form else {}
                 if not place and isinstance(predictions, Predictions) and predictions.sentences:
                     more |= {"sentences": [each.to_dict() for each in predictions.sentences]}
+                if not place and isinstance(predictions, Predictions) and predictions.read_as:
+                    more |= {"read_as": predictions.read_as}
                 print_json({"query": query} | prediction.to_dict() | more)
             if not predictions:
                 nothing = {"text": "", "probability": 0.0, "status": "not_found", "abstained": True, "evidence": []}

@@ -58,7 +58,10 @@ def excerpt(context: str, start: int, end: int, cells: int, mark: str = "bold ye
 
 def show_predictions(console: Console, query: str, predictions: Sequence[Prediction]) -> None:
     """Print the ranked `predictions` of `query`, each with a bar and its best place, or one per blank."""
-    console.print(Text(printable(query), style="bold"), end="\n\n")
+    read_as = predictions.read_as if isinstance(predictions, Predictions) else ""
+    console.print(Text(printable(query), style="bold"), end="\n" if read_as else "\n\n")
+    if read_as:
+        console.print(Text(f"read as: {printable(read_as)}", style="dim"), end="\n\n")
     if not predictions:
         console.print(Text(f"  {NOT_FOUND}", style="dim"))
         return

@@ -1,16 +1,19 @@
 """The passages that are read or shown: found by words, by the vectors of passages that are stored, or by both.
 
-Knows: when there are such vectors, how both rankings come together. Does not know: what makes the vectors, what is done
-with the passages.
+Knows: when there are such vectors, how both rankings come together, which words are misspelt. Does not know: what makes
+the vectors, what is done with the passages.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
+from itertools import chain
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from quoth.corpus.bm25 import Ranking, best_places
+from quoth.corpus.bm25 import Ranking, best_places, holders
 from quoth.corpus.manifest import BESIDE
 from quoth.errors import UserError
 from quoth.index.fusion import FUSION_DEPTH, shares_of_sum
@@ -28,6 +31,10 @@ _SHIPPED = frozenset(_ROW.shipped)
 LATE_PASSAGES = 32
 """At most this many passages without vectors are encoded for a question that does not ask for vectors: about what is
 read anyway."""
+SHORTEST_CORRECTED = 5
+"""Shorter words are left as they are: too many others are one slip away."""
+_MOST_CANDIDATES = 5
+_WORD = re.compile(r"(?<![^\W_])[^\W\d_]+(?![^\W_])")
 
 
 class Finder:
@@ -56,6 +63,38 @@ class Finder:
                 both += retriever.nearest_passages(retriever.encoder.words(query), depth, [rows])
             found.append(shares_of_sum(both, k))
         return found
+
+    def as_spelled(self, text: str, known: Collection[tuple[int, int]]) -> tuple[str, bool]:
+        """The text with its misspelt words as the corpora spell them, and whether one of these seems to be a name.
+
+        A word is misspelt if it occurs in no passage and its characters are not in `known`, but if it is one slip away
+        from a word of the corpora with the same first letter: a letter missing, added, wrong or swapped with the next
+        one, as in four of five misspellings (Damerau 1964). Of several such words it is the most frequent one.
+        """
+        names = False
+
+        def spelled(found: re.Match[str]) -> str:
+            nonlocal names
+            word = found[0]
+            if len(word) < SHORTEST_CORRECTED or word.isupper() or not word.isascii():
+                return word
+            if found.span() in known or holders(self.corpora, [word]):
+                return word
+            likely = holders(self.corpora, _slips(word.lower()))
+            for candidate in sorted(likely, key=likely.__getitem__, reverse=True)[:_MOST_CANDIDATES]:
+                if forms := self._forms(candidate):
+                    is_name = not any(map(str.islower, forms))
+                    names |= is_name or (word[0].isupper() and found.start() > 0)
+                    return forms[0] if is_name else candidate.capitalize() if word[0].isupper() else candidate
+            return word
+
+        return _WORD.sub(spelled, text), names
+
+    def _forms(self, word: str) -> list[str]:
+        """The forms in which a word itself, not another of its stem, occurs in the best passages for it."""
+        passages = [self.corpora[number].passage(row) for _, (number, row) in best_places(self.corpora, word, 3)]
+        whole = re.compile(rf"(?<![^\W_]){word}(?![^\W_])", re.IGNORECASE)
+        return [form for each in passages for form in whole.findall(f"{each.title} {each.text}")]
 
     def by_vectors(self, required: bool = False) -> Retriever | None:
         """What compares vectors of passages; None if a corpus has none, or too few. Raises UserError in that case if
@@ -86,6 +125,16 @@ class Finder:
         SearchOptions(k=k, mode=mode)
         [found] = self.rankings([query], k, [()], mode)
         return Hits(Hit(self.corpora[number].passage(row), score) for score, (number, row) in found)
+
+
+def _slips(word: str) -> list[str]:
+    """What a word may have been before one slip that left its first letter."""
+    cuts = [(word[:at], word[at:]) for at in range(1, len(word) + 1)]
+    swapped = (head + tail[1] + tail[0] + tail[2:] for head, tail in cuts if len(tail) > 1)
+    shorter = (head + tail[1:] for head, tail in cuts if tail)
+    longer = (head + letter + tail for head, tail in cuts for letter in ascii_lowercase)
+    other = (head + letter + tail[1:] for head, tail in cuts if tail for letter in ascii_lowercase)
+    return [each for each in dict.fromkeys(chain(swapped, shorter, longer, other)) if len(each) >= SHORTEST_CORRECTED]
 
 
 def num_late(corpus: Corpus) -> int:

@@ -100,6 +100,7 @@ class Answers(BaseModel):
     note: str = Field(description="What the status means.")
     answers: list[Answer]
     sentences: list[Sentence] = []
+    read_as: str = Field("", description="The question that was read, if words of it were misspelt.")
 
     @classmethod
     def of(cls, predictions: Predictions) -> "Answers":
@@ -121,6 +122,7 @@ class Answers(BaseModel):
                 Sentence(text=each.text, probability=each.probability, place=Place.of(each.evidence[0]))
                 for each in predictions.sentences
             ],
+            read_as=predictions.read_as,
         )
 
 

@@ -47,8 +47,9 @@ class Asking:
 
     `ask_corpus` returns `status`, a `note` that says what it means, and `answers`, a list of answer, probability,
     status, num_places, and as `places` the best place: quotation, document_id, title, start, end and context; and
-    `sentences` that may answer, a list of sentence, probability and `places`. `verify_quote` needs no model; it returns
-    occurs, num_places, the first `places`, and `nearest` if the words do not occur.
+    `sentences` that may answer, a list of sentence, probability and `places`; and `read_as`, the question that was read
+    if words of it were misspelt. `verify_quote` needs no model; it returns occurs, num_places, the first `places`, and
+    `nearest` if the words do not occur.
 
     Args:
         corpus (str | Path): The folder of a corpus.
@@ -114,6 +115,7 @@ class Asking:
                 }
                 for each in found.sentences
             ],
+            "read_as": found.read_as,
         }
 
     def verify_quote(self, text: str) -> dict[str, Any]:

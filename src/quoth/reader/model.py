@@ -107,7 +107,9 @@ class Reader(Model):
             answer against "no answer here", summed over its places; `probability` its chance of being right. Where a
             question asks for several things, an answer may be a list as it stands, and `parts` its items. Its
             `sentences` are up to three that may answer the question, or list items and rows, or short lists as a whole:
-            where it asks how or why, or no phrase is sure, these say more.
+            where it asks how or why, or no phrase is sure, these say more. `read_as` is the question that was read if
+            words of it occur nowhere and are one slip away from others of the corpus; if one of these is a name, no
+            answer is sure.
 
         Raises:
             InputError: An empty question, or a number out of bounds.
@@ -122,11 +124,17 @@ class Reader(Model):
             ('Georges Bizet', 'Carmen')
         """
         check_questions(question)
-        least, asked = answered_from(options, self.config.defaults), [text.strip() for text in question]
-        found = self.read(asked, question, options.passages, exclude, options.mode)
-        return [
-            answered(text, *each, self.config, options.top_k, least) for text, each in zip(asked, found, strict=True)
-        ]
+        least, given = answered_from(options, self.config.defaults), [text.strip() for text in question]
+        tokens = [ranges for _, ranges in self.reader.tokenizer.pieces(given)]  # a word that is one token is known
+        asked = [self.finder.as_spelled(*each) for each in zip(given, tokens, strict=True)]
+        texts = [text for text, _ in asked]
+        found = self.read(texts, texts, options.passages, exclude, options.mode)
+        answers = []
+        for before, (text, names), read in zip(given, asked, found, strict=True):
+            one = answered(text, *read, self.config, options.top_k, math.inf if names and least > 0 else least)
+            one.read_as = text if text != before else ""
+            answers.append(one)
+        return answers
 
     @overload
     def fill(  # type: ignore[overload-overlap]

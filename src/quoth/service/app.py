@@ -347,9 +347,11 @@ async def _predicted(service: Service, request: BaseModel, name: str, method: st
 
 def _content(found: Sequence[Prediction], asks: bool) -> dict[str, Any]:
     """What the reply to one text has."""
-    content = {"predictions": [one.to_dict() for one in found]}
-    sentences = found.sentences if isinstance(found, Predictions) else []
-    return content | ({"sentences": [one.to_dict() for one in sentences]} if asks else {})
+    content: dict[str, Any] = {"predictions": [one.to_dict() for one in found]}
+    if asks:
+        answers = found if isinstance(found, Predictions) else Predictions(found)
+        content |= {"sentences": [one.to_dict() for one in answers.sentences], "read_as": answers.read_as}
+    return content
 
 
 async def _reply(service: Service, view: View, done: Done, **content: Any) -> Response:

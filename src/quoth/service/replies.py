@@ -96,9 +96,12 @@ class SentenceReply(Reply):
 
 class Answers(Predictions):
     """Answers to a question, and the sentences that may answer it, best first; lists of such lists for several. Only a
-    reader gives sentences."""
+    reader gives sentences, and reads misspelt words as others of the corpus."""
 
     sentences: list[SentenceReply] | list[list[SentenceReply]]
+    read_as: Annotated[
+        str | list[str], Field(description='The question with misspelt words as the corpus spells them, or "".')
+    ]
 
 
 class HitReply(Reply):

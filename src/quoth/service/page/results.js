@@ -53,6 +53,7 @@ function group(column, predictions, others, moved, head, items, open, view, sent
     return make("div", { className: "group" }, head, nothing(NOT_FOUND));
   }
   const likely = predictions[0].abstained ? sentences : [];
+  const readAs = column.content.read_as;
   const longer = likely.map((each) => make("li", {}, answer(column, { ...each, num_places: 1 }, "", items, open, "sentence")));
   const list = predictions.map((each, rank) => {
     const fresh = Boolean(others) && !others.some((other) => same(other.text, each.text));
@@ -62,6 +63,7 @@ function group(column, predictions, others, moved, head, items, open, view, sent
     "div",
     { className: "group" },
     head,
+    readAs ? make("p", { className: "guesses" }, "Read as: ", readAs) : null,
     longer.length ? make("p", { className: "guesses" }, "No phrase is sure. These sentences may answer:") : null,
     longer.length ? make("ol", { className: "answers" }, ...longer) : null,
     longer.length && predictions[0].status === "not_found" ? make("p", { className: "guesses" }, "Phrases that come nearest:") : null,
