@@ -85,7 +85,7 @@ class Located:
     def locate(self) -> Location | None:
         """Where it is in the file that it was read from: page and rectangles, cell, slide, element or line.
 
-        None if that file is the text itself, or was read before Quoth kept such maps.
+        None for a record, such as a line of JSONL, or if the file was read before Quoth kept such maps.
         """
         return locate(self.source_map, self.start, self.end)
 

@@ -137,7 +137,7 @@ def test_ids_of_several_files_are_told_apart(tmp_path: Path) -> None:
     for folder in folders:
         folder.mkdir()
         write(folder / "a.txt", "One.")
-    with pytest.raises(InputError, match=r"y/a\.txt:1: id 'a\.txt' occurs twice, first in .*x/a\.txt"):
+    with pytest.raises(InputError, match=r"y/a\.txt: id 'a\.txt' occurs twice, first in .*x/a\.txt"):
         list(read_documents(*folders))
 
 
@@ -183,11 +183,25 @@ def test_a_folder_is_every_readable_file_in_it(tmp_path: Path) -> None:
         ".jsonl, .ndjson, .csv, .tsv, .parquet, .txt, .md, .markdown, .rst, .html, .htm, .xhtml, .pdf, .docx, .pptx, "
         ".xlsx, .eml, .1 to .9 (manual pages) are read; convert the others to text"
     ]
-    assert found == [
-        Document("a.txt", "a", "first"),
-        Document("c-1", "", "third"),
-        Document("sub/b.txt", "b", "second"),
+    assert [(each.id, each.title, each.text) for each in found] == [
+        ("a.txt", "a", "first"),
+        ("c-1", "", "third"),
+        ("sub/b.txt", "b", "second"),
     ]
+
+
+def test_a_text_is_read_as_it_is_and_knows_its_lines(tmp_path: Path) -> None:
+    text = "One.\n\n  two\r\n\x0cthree"
+    write(tmp_path / "a.txt", text)
+    [document] = read_documents(tmp_path / "a.txt")
+    assert document.text == text
+    lines = {phrase: locate(document.source_map, text.index(phrase), len(text)) for phrase in ("One", "two", "three")}
+    assert {phrase: str(place) for phrase, place in lines.items()} == {
+        "One": "line 1",
+        "two": "line 3",
+        "three": "line 4",
+    }
+    assert [document.source_map] == [encode("line", [(0, 4, 1), (6, 12, 3), (13, 19, 4)])]
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from quoth import Corpus, Document
 from quoth.corpus.origins import Origins
 from quoth.errors import CorruptionError, UnknownDocumentError
+from quoth.source_map import encode
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -180,7 +181,7 @@ def test_a_corpus_in_a_folder_is_not_a_part_of_it(notes: Path, run: Run) -> None
 
 def test_replace_deletes_in_the_same_commit(corpus: Path) -> None:
     opened = Corpus.open(corpus)
-    new = [Document("a.txt", "a", "One."), Document("b.txt", "b", "Two, changed.")]
+    new = [Document("a.txt", "a", "One.", {}, encode("line", [(0, 4, 1)])), Document("b.txt", "b", "Two, changed.")]
     with pytest.raises(UnknownDocumentError):
         opened.replace(new, delete=["c.txt", "nowhere"])
     assert (opened.snapshot, opened.num_documents) == (1, 3)

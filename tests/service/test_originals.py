@@ -108,6 +108,12 @@ def test_the_file_is_saved_not_opened(corpus: quoth.Corpus, start: Callable[...,
     assert {each: reply.headers[each] for each in HEADERS} == HEADERS
 
 
+def test_a_text_has_a_file_but_no_page(start: Callable[..., Get]) -> None:
+    get = start()
+    assert get("documents/file", id="n.txt").content == b"Kampala"
+    assert "not on a page of a PDF" in get("documents/page", id="n.txt", start=0, end=1).json()["detail"]
+
+
 def test_without_files_there_are_no_such_routes(corpus: quoth.Corpus, start: Callable[..., Get]) -> None:
     get = start(None)
     assert get("documents/page", **place(corpus, "a/two.pdf")).status_code == 404
@@ -122,9 +128,8 @@ def test_without_files_there_are_no_such_routes(corpus: quoth.Corpus, start: Cal
         ("a/../a/two.pdf", 404, "document"),
         ("/etc/passwd", 404, "document"),
         ("\0", 404, "document"),
-        ("../secret.pdf", 400, "was not read from a PDF"),
-        ("later.pdf", 400, "was not read from a PDF"),
-        ("n.txt", 400, "was not read from a PDF"),
+        ("../secret.pdf", 400, "was not read from a file of its own"),
+        ("later.pdf", 400, "was not read from a file of its own"),
     ],
 )
 def test_only_files_that_were_read_are_shown(name: str, status: int, why: str, start: Callable[..., Get]) -> None:

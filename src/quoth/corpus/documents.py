@@ -70,8 +70,7 @@ def read_documents(
     A FileWarning says which files of a folder are left out, by kind and number, which file is read in a guessed
     encoding, and which text looks like LaTeX or other markup. JSONL must be UTF-8. Text and tables may be in UTF-8, in
     UTF-16 with a byte order mark, or in an encoding that is recognised, such as cp1252. PDF, web pages, Office and
-    mail take pip install "quoth[documents]". A document's `source_map` says where its text is in a file that is not
-    that text.
+    mail take pip install "quoth[documents]". A document's `source_map` says where its text is in its file.
 
     Args:
         paths (str | Path): Files, folders (every readable file in them) and "-" (standard input, JSONL); files and
@@ -329,19 +328,26 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
         raise InputError(f"{name}: not a Parquet file that can be read ({error})") from error
 
 
-def _read_text(stream: IO[bytes], name: str, read: Callable[[str], Marked] | None = None) -> Records:
-    """A text, without its markup if there is a `read` for it."""
+def _read_text(stream: IO[bytes], name: str, read: Callable[[str], Marked]) -> Records:
+    """A text, without its markup."""
     try:
         text, encoding = decode(stream.read())
     except ValueError as error:
         yield 1, error
         return
     tell(name, encoding)
-    if read is None:
-        yield 1, {"id": name, "title": bare(Path(name)).stem, "text": text}
-    else:
-        source = read(text)
-        yield 0, _of_file(name, source.text, encode(source.kind, source.runs), source.metadata)
+    source = read(text)
+    yield 0, _of_file(name, source.text, encode(source.kind, source.runs), source.metadata)
+
+
+def _lines(text: str) -> Marked:
+    """A text as it is, and where its lines are."""
+    runs, at = [], 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if line:
+            runs.append((at, at + len(line), number))
+        at += len(line) + 1
+    return Marked(text, runs, {}, "line")
 
 
 def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
@@ -368,6 +374,6 @@ _READERS: dict[str, Reader] = {
     "csv": tables.read,
     "tsv": partial(tables.read, delimiter="\t"),
     "parquet": _read_parquet,
-    "text": _read_text,
+    "text": partial(_read_text, read=_lines),
     **{name: partial(_read_text, read=read) for name, read in MARKED.items()},
 }

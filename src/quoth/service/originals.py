@@ -124,7 +124,7 @@ def _of_file(corpora: Sequence[Corpus], place: DocumentName) -> Document:
     """A document that was read from a file: only then is its id known to be that file's path."""
     _, document = documents_of(corpora, place.id)[0]
     if not document.source_map:
-        raise InputError(f"{brief(place.id)} was not read from a PDF, a web page or the like; ask for its text")
+        raise InputError(f"{brief(place.id)} was not read from a file of its own; ask for its text")
     return document
 
 
