@@ -44,6 +44,11 @@ def test_how_sure_it_is_is_told_and_further_places_are_counted() -> None:
     answers = Predictions([Prediction("Verdi", 0.0, 0.9, (PLACE,))])
     answers.read_as = "<who>?"
     assert answers._repr_html_().startswith("<p><em>read as: <bdi>&lt;who&gt;?</bdi></em></p><ol>")
+    hits = Hits()
+    hits.read_as = "who"
+    assert (
+        hits._repr_html_() == "<p><em>read as: <bdi>who</bdi></em></p><p><em>no passage of the corpus matches</em></p>"
+    )
     two_of_twelve = Prediction("Georges Bizet", 0.0, 0.1, (PLACE,) * 2, num_places=12)
     assert "… and 10 more places" in Predictions([two_of_twelve])._repr_html_()
     assert (two_of_twelve.to_row()["num_places"], two_of_twelve.to_dict()["num_places"]) == (12, 12)

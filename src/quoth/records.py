@@ -5,11 +5,11 @@ HTML, and pandas where it is installed; they do not know where they come from or
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from quoth.errors import InputError
 from quoth.source_map import Located, as_json
@@ -85,6 +85,8 @@ class Hit:
             "matches": [asdict(match) for match in self.matches],
             **({} if (location := passage.locate()) is None else {"location": location.to_dict()}),
         }
+
+    to_row = to_dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +293,36 @@ class Shortfall:
     target: float
 
 
-class Predictions(list[Prediction]):
-    """A ranking of predictions, best first: a list that shows itself in a notebook. A reader's answer to a question
-    also has `sentences` that may answer it, best first; and `read_as`, the question with misspelt words as the corpus
-    spells them ("" if there are none)."""
+R = TypeVar("R", Prediction, Hit)
+
+
+class _Ranking(list[R]):
+    """Best first: a list that shows itself in a notebook, and as a table. `read_as` is what was asked, with misspelt
+    words as the corpus spells them, or "" if it was read as given."""
 
     read_as = ""
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame, a row for each, with its place; a prediction's is its best one.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("to_pandas() takes pandas, which is not installed; pip install pandas") from None
+        return pandas.DataFrame([each.to_row() for each in self])
+
+    def _html(self, told: str, show: Callable[[R], str]) -> str:
+        lines = [f"read as: {_text(self.read_as)}"] * bool(self.read_as) + [told] * bool(told)
+        items = f"<ol>{''.join(f'<li>{show(each)}</li>' for each in self)}</ol>" if self else ""
+        return "".join(f"<p><em>{line}</em></p>" for line in lines) + items
+
+
+class Predictions(_Ranking[Prediction]):
+    """A ranking of predictions, best first. A reader's answer to a question also has `sentences`, those that may answer
+    it, best first, and `read_as`: the question with misspelt words as the corpus spells them ("" if there are none)."""
 
     def __init__(self, predictions: Iterable[Prediction] = (), sentences: Sequence[Sentence] = ()) -> None:
         super().__init__(predictions)
@@ -311,46 +337,16 @@ class Predictions(list[Prediction]):
         return "\n".join(["Predictions([", *(f"    {each!r}," for each in self), "])"]) if self else "Predictions([])"
 
     def _repr_html_(self) -> str:
-        told = [f"read as: {_text(self.read_as)}"] * bool(self.read_as)
-        told += [f"{NOT_FOUND}; what comes nearest:" if self else NOT_FOUND] * (self.status == "not_found")
-        return "".join(f"<p><em>{each}</em></p>" for each in told) + (_ranking(map(_prediction, self)) if self else "")
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame, a prediction per row, with its best place.
-
-        Raises:
-            InputError: pandas is not installed.
-        """
-        return _frame([prediction.to_row() for prediction in self])
+        nearest = f"{NOT_FOUND}; what comes nearest:" if self else NOT_FOUND
+        return self._html(nearest if self.status == "not_found" else "", _prediction)
 
 
-class Hits(list[Hit]):
-    """A ranking of passages, best first: a list that shows itself in a notebook."""
+class Hits(_Ranking[Hit]):
+    """A ranking of passages, best first. `read_as` is the query with misspelt words as the corpus spells them, if the
+    mode is "auto" and there are any."""
 
     def _repr_html_(self) -> str:
-        if not self:
-            return "<p><em>no passage of the corpus matches</em></p>"
-        return _ranking(_hit(hit) for hit in self)
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame, a passage per row.
-
-        Raises:
-            InputError: pandas is not installed.
-        """
-        return _frame([hit.to_dict() for hit in self])
-
-
-def _frame(rows: Sequence[dict[str, Any]]) -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise InputError("to_pandas() takes pandas, which is not installed; pip install pandas") from None
-    return pandas.DataFrame(rows)
-
-
-def _ranking(items: Iterable[str]) -> str:
-    return f"<ol>{''.join(f'<li>{item}</li>' for item in items)}</ol>"
+        return self._html("" if self else "no passage of the corpus matches", _hit)
 
 
 def _prediction(prediction: Prediction) -> str:

@@ -352,8 +352,10 @@ def test_json_has_the_question_that_was_read_with_its_best_answer(
     found.read_as = "Where?"
     monkeypatch.setattr(oracle, "ask", lambda question, **options: found)
     best, second = map(json.loads, run("ask", corpus, "Wehre?", "--json")[1].splitlines())
-    assert (best["query"], best["read_as"]) == ("Wehre?", "Where?")
-    assert "read_as" not in second
+    assert (best["query"], best["read_as"], second["read_as"]) == ("Wehre?", "Where?", "Where?")
+    assert "read_as" not in json.loads(run("search", corpus, "church", "--json", "-k", "1")[1])
+    assert json.loads(run("search", corpus, "chuurch", "--json", "-k", "1")[1])["read_as"] == "church"
+    assert run("search", corpus, "chuurch", "-k", "1")[1].startswith("chuurch\nread as: church\n\n  1  ")
 
 
 def test_a_dash_reads_a_query_a_line(corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,6 +229,14 @@ def test_misspelt_words_are_read_as_the_corpus_spells_them(
     assert spelling.as_spelled(asked, known) == (read, names)
 
 
+def test_a_misspelt_query_is_searched_as_it_was_meant_unless_words_are_asked_for(spelling: Finder) -> None:
+    found, meant = spelling.search("tresurer"), spelling.search("treasurer")
+    assert found == meant != []
+    assert (found.read_as, meant.read_as) == ("treasurer", "")
+    plain = spelling.search("tresurer", mode="bm25")
+    assert (plain, plain.read_as) == ([], "")
+
+
 def test_a_misspelt_word_is_taken_for_the_most_frequent_of_its_neighbours(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c.quoth")
     corpus.add(Document(f"d{number}", "", text) for number, text in enumerate(["the lanes", "the lands", "the lands"]))

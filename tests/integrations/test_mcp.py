@@ -136,6 +136,8 @@ def test_an_assistant_is_told_the_question_that_was_read(call: Callable[..., Any
     found = call("ask", question="Who compossed it?")
     assert (found["read_as"], found["answers"][0]["text"]) == ("Who composed it?", "Georges Bizet")
     assert call("ask", question="Who composed it?")["read_as"] == ""
+    assert call("search", query="opera") == call("search", query="oprea") | {"read_as": ""}
+    assert call("search", query="oprea")["read_as"] == "opera"
 
 
 def test_passages_and_documents_are_read(call: Callable[..., Any], corpus: quoth.Corpus) -> None:

@@ -114,6 +114,11 @@ def test_a_misspelt_question_is_answered_as_it_was_meant(corpus: quoth.Corpus, s
     both = client.post("/v1/ask", json={"question": ["Capital?", "Capitel?"]}).json()
     assert both["read_as"] == ["", "Capital?"]
     replies.Answers.model_validate(both)
+    found, slipped = (
+        client.post("/v1/search", json={"query": each, "words": True}).json() for each in ("capital", "capitel")
+    )
+    assert found["passages"][0]["words"]
+    assert slipped == found | {"read_as": "capital"}
 
 
 def test_every_answer_shows_where_it_occurs(corpus: quoth.Corpus, start: Any) -> None:

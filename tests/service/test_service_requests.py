@@ -136,7 +136,10 @@ def test_what_is_within_bounds_is_answered(client: Client) -> None:
     assert asked == [text] * 3
     assert (options["k"], options["passages"], options["top_k"], options["temperature"]) == (9, None, 5, 1.0)
     assert client.post("/v1/ask", {"question": "Who?"})[0] == 200
-    assert client.post("/v1/search", {"query": "who", "k": 3}) == (200, NOTHING | {"passages": []})
+    assert client.post("/v1/search", {"query": "who", "k": 3}) == (
+        200,
+        NOTHING | {"passages": [], "read_as": ""},
+    )
     assert client.send("/v1/corpus", [], "GET")[1]["models"] == {"shards": 1}
     assert len(client.answering.asked) == 3
 

@@ -61,6 +61,12 @@ def visible(text: str) -> str:
     return _OBEYED.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
+def as_asked(query: str, found: object) -> dict[str, str]:
+    """What was asked, and as what it was read if words of it were misspelt, as JSON has it."""
+    read_as = getattr(found, "read_as", "")
+    return {"query": query} | ({"read_as": read_as} if read_as else {})
+
+
 def print_json(record: Mapping[str, Any]) -> None:
     """One JSON object on one line of standard output, with null for numbers that JSON cannot represent; ASCII if the
     output is not UTF-8."""

@@ -58,10 +58,7 @@ def excerpt(context: str, start: int, end: int, cells: int, mark: str = "bold ye
 
 def show_predictions(console: Console, query: str, predictions: Sequence[Prediction]) -> None:
     """Print the ranked `predictions` of `query`, each with a bar and its best place, or one per blank."""
-    read_as = predictions.read_as if isinstance(predictions, Predictions) else ""
-    console.print(Text(printable(query), style="bold"), end="\n" if read_as else "\n\n")
-    if read_as:
-        console.print(Text(f"read as: {printable(read_as)}", style="dim"), end="\n\n")
+    _show_query(console, query, predictions)
     if not predictions:
         console.print(Text(f"  {NOT_FOUND}", style="dim"))
         return
@@ -84,6 +81,15 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
             _show_excerpt(console, evidence.context, *_in_context(evidence))
         if (more := prediction.num_places - len(shown)) > 0:
             console.print(Text(f"{MARGIN}  … and {plural(more, 'more place')}", style="dim"))
+
+
+def _show_query(console: Console, query: str, found: object) -> str:
+    """Print what was asked, and as what it was read, which is returned."""
+    read_as = getattr(found, "read_as", "")
+    console.print(Text(printable(query), style="bold"), end="\n" if read_as else "\n\n")
+    if read_as:
+        console.print(Text(f"read as: {printable(read_as)}", style="dim"), end="\n\n")
+    return read_as or query
 
 
 def _show_sentences(console: Console, sentences: Sequence[Sentence]) -> None:
@@ -124,7 +130,7 @@ def _in_context(evidence: Evidence) -> tuple[int, int]:
 def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool = False) -> None:
     """Print the ranked passages of a search, each with its score, source and the sentence that shares most terms with
     the query. With `explain`, also print the keys that matched; the excerpt then shows the nearest one."""
-    console.print(Text(printable(query), style="bold"), end="\n\n")
+    query = _show_query(console, query, hits)
     if not hits:
         console.print(Text("  no passage of the corpus matches", style="dim"))
     for rank, hit in enumerate(hits, start=1):

@@ -64,7 +64,7 @@ class Finder:
             found.append(shares_of_sum(both, k))
         return found
 
-    def as_spelled(self, text: str, known: Collection[tuple[int, int]]) -> tuple[str, bool]:
+    def as_spelled(self, text: str, known: Collection[tuple[int, int]] = ()) -> tuple[str, bool]:
         """The text with its misspelt words as the corpora spell them, and whether one of these seems to be a name.
 
         A word is misspelt if it occurs in no passage and its characters are not in `known`, but if it is one slip away
@@ -121,10 +121,14 @@ class Finder:
             tables.build("sq8", progress=progress)
 
     def search(self, query: str, k: int = 10, mode: Mode = "auto") -> Hits:
-        """The k best passages with their scores. Raises InputError, EmptyCorpusError."""
+        """The k best passages with their scores; with "auto", for a query as the corpora spell it. Raises InputError,
+        EmptyCorpusError."""
         SearchOptions(k=k, mode=mode)
-        [found] = self.rankings([query], k, [()], mode)
-        return Hits(Hit(self.corpora[number].passage(row), score) for score, (number, row) in found)
+        text = self.as_spelled(query)[0] if mode == "auto" else query
+        [found] = self.rankings([text], k, [()], mode)
+        hits = Hits(Hit(self.corpora[number].passage(row), score) for score, (number, row) in found)
+        hits.read_as = text if text != query else ""
+        return hits
 
 
 def _slips(word: str) -> list[str]:

@@ -142,6 +142,7 @@ class Passages(BaseModel):
     """Passages, best first."""
 
     passages: list[Passage]
+    read_as: str = Field("", description="The query that was searched, if words of it were misspelt.")
 
 
 class Excerpt(BaseModel):
@@ -235,12 +236,14 @@ class Tools:
     def search(self, query: Text, k: Count = 5, corpus: Name = None, where: Where = None) -> Passages:
         """Find the passages that match a query best, by words, and by meaning if the corpus has vectors."""
         with self._reading(corpus, where) as searched:
-            [found] = Finder(searched).rankings([query], k, [()])
+            finder = Finder(searched)
+            text, _ = finder.as_spelled(query)
+            [found] = finder.rankings([text], k, [()])
             passages = [
                 Passage(**Hit(searched[number].passage(row), score).to_dict() | {"corpus": searched[number].name})
                 for score, (number, row) in found
             ]
-        return Passages(passages=passages)
+        return Passages(passages=passages, read_as=text if text != query else "")
 
     def read(
         self,

@@ -230,12 +230,14 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
         view, options = await _resolved(service, request)
         query, words = options["query"], options["words"]
 
-        def find() -> list[dict[str, Any]]:
-            hits = [hit.to_dict() for hit in view.search(query, options["k"], options["mode"])]
-            return [hit | {"words": word_ranges(query, hit["text"])} if words else hit for hit in hits]
+        def find() -> dict[str, Any]:
+            found = view.search(query, options["k"], options["mode"])
+            hits, read_as = [hit.to_dict() for hit in found], getattr(found, "read_as", "")
+            marked = [hit | {"words": word_ranges(read_as or query, hit["text"])} for hit in hits] if words else hits
+            return {"passages": marked, "read_as": read_as}
 
         done = await service.queue.alone(find)
-        return await _reply(service, view, done, passages=done.answers[0])
+        return await _reply(service, view, done, **done.answers[0])
 
     @asked("/v1/verify", made.verify, replies.Verified)
     async def verify(request: BaseModel) -> Response:
@@ -347,11 +349,9 @@ async def _predicted(service: Service, request: BaseModel, name: str, method: st
 
 def _content(found: Sequence[Prediction], asks: bool) -> dict[str, Any]:
     """What the reply to one text has."""
-    content: dict[str, Any] = {"predictions": [one.to_dict() for one in found]}
-    if asks:
-        answers = found if isinstance(found, Predictions) else Predictions(found)
-        content |= {"sentences": [one.to_dict() for one in answers.sentences], "read_as": answers.read_as}
-    return content
+    answers = found if isinstance(found, Predictions) else Predictions(found)
+    more = {"sentences": [one.to_dict() for one in answers.sentences], "read_as": answers.read_as} if asks else {}
+    return {"predictions": [one.to_dict() for one in found], **more}
 
 
 async def _reply(service: Service, view: View, done: Done, **content: Any) -> Response:

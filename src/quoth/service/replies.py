@@ -124,6 +124,7 @@ class Hits(Reply):
     """The passages, best first."""
 
     passages: list[HitReply]
+    read_as: Annotated[str, Field(description='The query with misspelt words as the corpus spells them, or "".')]
     snapshots: Snapshots
 
 

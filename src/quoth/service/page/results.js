@@ -48,12 +48,16 @@ function sentence(text) {
   return make("p", { className: "blank" }, before, make("u", {}, "\u2003"), after);
 }
 
+/** What was read in place of what was asked, if words of it were misspelt. */
+function readAs({ content }) {
+  return content.read_as ? make("p", { className: "guesses" }, "Read as: ", content.read_as) : null;
+}
+
 function group(column, predictions, others, moved, head, items, open, view, sentences) {
   if (!predictions.length) {
     return make("div", { className: "group" }, head, nothing(NOT_FOUND));
   }
   const likely = predictions[0].abstained ? sentences : [];
-  const readAs = column.content.read_as;
   const longer = likely.map((each) => make("li", {}, answer(column, { ...each, num_places: 1 }, "", items, open, "sentence")));
   const list = predictions.map((each, rank) => {
     const fresh = Boolean(others) && !others.some((other) => same(other.text, each.text));
@@ -63,7 +67,7 @@ function group(column, predictions, others, moved, head, items, open, view, sent
     "div",
     { className: "group" },
     head,
-    readAs ? make("p", { className: "guesses" }, "Read as: ", readAs) : null,
+    readAs(column),
     longer.length ? make("p", { className: "guesses" }, "No phrase is sure. These sentences may answer:") : null,
     longer.length ? make("ol", { className: "answers" }, ...longer) : null,
     longer.length && predictions[0].status === "not_found" ? make("p", { className: "guesses" }, "Phrases that come nearest:") : null,
@@ -136,7 +140,7 @@ export function hitList(columns, text, open) {
       return make("li", {}, hit(column, each, fresh ? "only here" : "", items, open));
     });
     const body = list.length ? make("ol", { className: "answers" }, ...list) : nothing("No passage has any of these words.");
-    return make("section", { "aria-label": column.title }, make("h2", {}, heading(column, columns.length)), body);
+    return make("section", { "aria-label": column.title }, make("h2", {}, heading(column, columns.length)), readAs(column), body);
   });
   return { element: make("div", { className: "columns" }, ...shown), items, said: `${items.length} passages.` };
 }
