@@ -24,7 +24,7 @@ PLACES = 3
 class Document:
     """A source text as it came, with its id, title and any further fields.
 
-    `source_map` says where the text is in the file that it was read from, if that is not the text itself.
+    `source_map` says where the text is in the file that it was read from.
     """
 
     id: str

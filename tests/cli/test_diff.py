@@ -78,6 +78,12 @@ def test_the_command(editions: tuple[Corpus, Corpus], run: Run, tmp_path: Path) 
         ("changed", "Ann Baker", "Carl Dean"),
         ("same", "Eve Fox", "Eve Fox"),
     ]
+    assert "read_as" not in records[0]["old"]
+    misspelt = tmp_path / "misspelt.txt"
+    misspelt.write_text("Who is the head of the sttate?\n")
+    assert run("diff", old, new, "--ask", misspelt)[1].count("  read as: Who is the head of the state?\n") == 2
+    told = json.loads(run("diff", old, new, "--ask", misspelt, "--json")[1])
+    assert told["old"]["read_as"] == told["new"]["read_as"] == "Who is the head of the state?"
     editions[1].replace([Document("state", "", STATE.format("Ann Baker"))])
     assert run("diff", f"{new}@1", new, "--ask", asked)[0] == 1
     assert run("diff", old, new, "--ask", asked)[0] == 0

@@ -191,17 +191,17 @@ def test_a_folder_is_every_readable_file_in_it(tmp_path: Path) -> None:
 
 
 def test_a_text_is_read_as_it_is_and_knows_its_lines(tmp_path: Path) -> None:
-    text = "One.\n\n  two\r\n\x0cthree"
+    text = "One.\n\n  two\r\n\x0cthree\rfour"
     write(tmp_path / "a.txt", text)
     [document] = read_documents(tmp_path / "a.txt")
     assert document.text == text
-    lines = {phrase: locate(document.source_map, text.index(phrase), len(text)) for phrase in ("One", "two", "three")}
+    lines = {phrase: locate(document.source_map, text.index(phrase), len(text)) for phrase in ("One", "two", "four")}
     assert {phrase: str(place) for phrase, place in lines.items()} == {
         "One": "line 1",
         "two": "line 3",
-        "three": "line 4",
+        "four": "line 5",
     }
-    assert [document.source_map] == [encode("line", [(0, 4, 1), (6, 12, 3), (13, 19, 4)])]
+    assert [document.source_map] == [encode("line", [(0, 4, 1), (6, 11, 3), (13, 19, 4), (20, 24, 5)])]
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.index import finder as finder_module
-from quoth.index.finder import Finder, num_late
+from quoth.index.finder import MOST_CORRECTED, Finder, num_late
 from quoth.index.fusion import shares_of_sum
 from quoth.index.retriever import Retriever
 from quoth.index.tables import KeyTables
@@ -188,7 +187,7 @@ def test_shares_of_a_sum_by_hand() -> None:
 SPELLED = [
     "The treasurer keeps the receipts in a tin. Members pay in October.",
     "The treasurer lives in Bodmin. Excursions of members start at the office.",
-    "A Wendeline kettle; wendeline is a colour. Only one treasure was found.",
+    "Wendelime INVOICES. One treasure was found by strlmp, which calls a wendelime.",
 ]
 
 
@@ -207,26 +206,30 @@ def spelling(tmp_path_factory: pytest.TempPathFactory) -> Finder:
         ("who is the treadurer", "who is the treasurer", False),  # wrong
         ("who is the terasurer", "who is the treasurer", False),  # swapped
         ("who is the teraxurer", "who is the teraxurer", False),  # two slips
-        ("who is the breasurer", "who is the breasurer", False),  # the first letter
+        ("who is the dreasurer", "who is the dreasurer", False),  # the first letter
         ("Tresurer or mebmers?", "Treasurer or members?", False),
         ("Who lives in Bodmn?", "Who lives in Bodmin?", True),
         ("who lives in bodmn", "who lives in Bodmin", True),  # as the corpus has it
         ("Who is Treasurfr?", "Who is Treasurer?", True),  # as the question has it
-        ("a wendelime kettle", "a wendeline kettle", False),
-        ("one treasurx", "one treasure", False),
-        ("all treasuress", "all treasuress", False),  # "treasurers" has the stem of a word that occurs
+        ("strlmpp strlm", "strlmp strlmp", True),  # no English word
+        ("Strlmmp", "Strlmp", True),
         ("pay in Octobor, tinn", "pay in October, tinn", True),  # short words are left
-        ("TRESURER, tresurer2", "TRESURER, tresurer2", False),  # codes are
-        ("the offise", "the offise", False),  # known to the model
-        ("the memberz", "the members", False),
-        ("trésurer 東京東京東京", "trésurer 東京東京東京", False),
+        ("pay in octobor", "pay in october", False),
+        ("who pays the invoces", "who pays the invoices", False),
+        ("TRESURER, tresurer2, tresurer_x", "TRESURER, tresurer2, tresurer_x", False),
+        ("a@tresurer.org /etc/tresurer tresurer's-tin", "a@tresurer.org /etc/tresurer treasurer's-tin", False),
+        ("(tresurer) mid-tresurer, tresurer's!", "(treasurer) mid-treasurer, treasurer's!", False),
+        ("tresurer'nt tre\u00adsurer tre\u0301surer trésurer 東京東京東京", "", False),
+        ("the officer, the measure", "the officer, the measure", False),  # in the dictionary
+        ("the invoiced treasury", "the invoiced treasury", False),
+        ("excursins wendelimme", "excursions Wendelime", True),
+        ("x" * 31 + " " + "x" * 20_000, "", False),
     ],
 )
 def test_misspelt_words_are_read_as_the_corpus_spells_them(
     spelling: Finder, asked: str, read: str, names: bool
 ) -> None:
-    known = {found.span() for found in re.finditer("offise", asked)}
-    assert spelling.as_spelled(asked, known) == (read, names)
+    assert spelling.as_spelled(asked) == (read or asked, names)
 
 
 def test_a_misspelt_query_is_searched_as_it_was_meant_unless_words_are_asked_for(spelling: Finder) -> None:
@@ -238,8 +241,25 @@ def test_a_misspelt_query_is_searched_as_it_was_meant_unless_words_are_asked_for
 
 
 def test_a_misspelt_word_is_taken_for_the_most_frequent_of_its_neighbours(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus, other = (Corpus.create(tmp_path / f"{name}.quoth") for name in "co")
     corpus.add(Document(f"d{number}", "", text) for number, text in enumerate(["the lanes", "the lands", "the lands"]))
-    assert Finder([corpus]).as_spelled("who has lanxs", []) == ("who has lands", False)
+    assert Finder([corpus]).as_spelled("who has lanxs") == ("who has lands", False)
     corpus.delete(["d1", "d2"])
-    assert Finder([corpus]).as_spelled("who has lanxs", []) == ("who has lanes", False)
+    assert Finder([corpus]).as_spelled("who has lanxs") == ("who has lanes", False)
+    corpus.add([Document("d3", "", "the lanes")])
+    other.add(Document(f"d{number}", "", "the lands", {"n": number}) for number in range(3))
+    assert Finder([corpus, other]).as_spelled("who has lanxs") == ("who has lands", False)
+    assert Finder([corpus, other.where("n = 1")]).as_spelled("who has lanxs") == ("who has lanes", False)
+
+
+def test_a_form_of_a_word_that_no_dictionary_has_must_occur(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add([Document("d", "", "strlmping of strlmped")])
+    assert Finder([corpus]).as_spelled("strlmpng strlmpx") == ("strlmping strlmpx", True)
+
+
+def test_of_a_text_only_some_words_are_looked_at(spelling: Finder) -> None:
+    many = [f"treasure{a}{b}" for a in "bcdfghjk" for b in "xz"]
+    assert len(many) == MOST_CORRECTED
+    assert spelling.as_spelled(" ".join([*many, "tresurer"]))[0].endswith("tresurer")
+    assert spelling.as_spelled(" ".join([*many[1:], "tresurer", many[1]]))[0].endswith(f"treasurer {many[1]}")

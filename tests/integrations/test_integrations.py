@@ -216,6 +216,10 @@ def test_haystack_sentences_are_documents_with_their_place(component: Any, corpu
         )
 
 
+def test_haystacks_answers_have_the_question_that_was_read(component: Any) -> None:
+    assert {each.query for each in component.run(query="Capitel?")["answers"]} == {"Capital?"}
+
+
 def test_a_haystack_pipeline_is_stored_and_run(component: Any) -> None:
     from haystack import Pipeline
 

@@ -137,7 +137,8 @@ def _answers(
 
 
 def _as_json(found: Answers) -> dict[str, Any] | None:
-    return found[0].to_dict() if found else None
+    read_as = getattr(found, "read_as", "")
+    return found[0].to_dict() | ({"read_as": read_as} if read_as else {}) if found else None
 
 
 def _show(text: str, outcome: str, before: Answers, after: Answers) -> None:
@@ -148,4 +149,7 @@ def _show(text: str, outcome: str, before: Answers, after: Answers) -> None:
     console = results()
     console.print(Text(printable(text)).append("  may have changed" if outcome == "unsure" else "", style="dim"))
     for edition, found in (("old", before), ("new", after)):
-        show_best(console, Text(f"  {edition} ", style="dim"), found)
+        read_as = getattr(found, "read_as", "")
+        show_best(
+            console, Text(f"  {edition} ", style="dim"), found, f"  read as: {printable(read_as)}" if read_as else ""
+        )

@@ -165,8 +165,8 @@ def ask(
     """Answer a question with phrases from the corpus.
 
     Every answer is shown where it occurs. If it is unsure, or if the passages that were read do not say, the command
-    says so, and first shows sentences that may answer. A misspelt word is read as the corpus spells it, and the command
-    says that too. Passages are found by their words, and by their meaning if the corpus has vectors of passages: quoth
+    says so, and first shows sentences that may answer. A reader reads a misspelt word as the corpus spells it, and says
+    so. Passages are found by their words, and by their meaning if the corpus has vectors of passages: quoth
     index --vectors, or quoth embed --keys passages.
 
     \b
@@ -297,7 +297,7 @@ def _answer(
                 print_json(as_asked(query, predictions) | prediction.to_dict() | more)
             if not predictions:
                 nothing = {"text": "", "probability": 0.0, "status": "not_found", "abstained": True, "evidence": []}
-                print_json({"query": query} | nothing)
+                print_json(as_asked(query, predictions) | nothing)
             return
         from quoth.cli.render import show_predictions
 

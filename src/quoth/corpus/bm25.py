@@ -335,10 +335,12 @@ def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collecti
     return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
 
 
-def holders(corpora: Sequence[Corpus], words: Sequence[str]) -> dict[str, int]:
-    """The number of live passages with each of these words, or with others of its stem; of those that occur."""
-    found = count(chain.from_iterable(corpus.live_words for corpus in corpora), Query.of(" ".join(words))).holders
-    return {word: most for word in words if (most := max(map(found.__getitem__, analyse(word)), default=0))}
+def holders(corpora: Sequence[Corpus], words: Iterable[str]) -> dict[str, int]:
+    """The number of live passages with each of these words, or with others of its stem; words in none are left out."""
+    terms = {word: analyse(word) for word in words}
+    asked = Query.of(" ".join(terms))
+    found = count(chain.from_iterable(corpus.live_words for corpus in corpora), asked).holders
+    return {word: most for word, its in terms.items() if (most := max(map(found.__getitem__, its), default=0))}
 
 
 def bm25(corpora: Sequence[Corpus], query: str, k: int) -> list[Hit]:

@@ -10,6 +10,7 @@ id, no record of that file may have one, and their ids are `<stem>-<line number>
 import json
 import lzma
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -50,6 +51,7 @@ Reader = Callable[[IO[bytes], str], Records]
 OnBad = Callable[[InputError], None]
 """Receives the error of a record that is left out."""
 
+_LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 _DAMAGE = (OSError, EOFError, lzma.LZMAError)
 _MOST_BYTES = 1 << 30
 """Of a file that a parser reads."""
@@ -342,12 +344,8 @@ def _read_text(stream: IO[bytes], name: str, read: Callable[[str], Marked]) -> R
 
 def _lines(text: str) -> Marked:
     """A text as it is, and where its lines are."""
-    runs, at = [], 0
-    for number, line in enumerate(text.split("\n"), 1):
-        if line:
-            runs.append((at, at + len(line), number))
-        at += len(line) + 1
-    return Marked(text, runs, {}, "line")
+    lines = enumerate(_LINE.finditer(text), 1)
+    return Marked(text, [(*line.span(1), number) for number, line in lines if line[1]], {}, "line")
 
 
 def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:

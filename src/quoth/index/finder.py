@@ -7,8 +7,9 @@ the vectors, what is done with the passages.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache, cached_property
+from importlib.resources import files
 from itertools import chain
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
@@ -31,10 +32,14 @@ _SHIPPED = frozenset(_ROW.shipped)
 LATE_PASSAGES = 32
 """At most this many passages without vectors are encoded for a question that does not ask for vectors: about what is
 read anyway."""
-SHORTEST_CORRECTED = 5
-"""Shorter words are left as they are: too many others are one slip away."""
+CORRECTED = range(5, 31)
+"""The lengths of words that may be misspelt: too many others are one slip away from a shorter one."""
+MOST_CORRECTED = 16
+"""Different words of a text that are looked at, at most."""
 _MOST_CANDIDATES = 5
-_WORD = re.compile(r"(?<![^\W_])[^\W\d_]+(?![^\W_])")
+_PLACES = 10
+_WORD = re.compile(r"""(?<![^\s("“‘«\[-])[A-Za-z]+(?=['’]s\b|[-.,;:?!)"'”’»\]…]*(?:\s|$)|-)""")
+"""A word that stands by itself: no part of an address, a path or a name with digits."""
 
 
 class Finder:
@@ -64,37 +69,47 @@ class Finder:
             found.append(shares_of_sum(both, k))
         return found
 
-    def as_spelled(self, text: str, known: Collection[tuple[int, int]] = ()) -> tuple[str, bool]:
-        """The text with its misspelt words as the corpora spell them, and whether one of these seems to be a name.
+    def as_spelled(self, text: str) -> tuple[str, bool]:
+        """The text with its misspelt words as the corpora spell them, and whether one of these may be a name.
 
-        A word is misspelt if it occurs in no passage and its characters are not in `known`, but if it is one slip away
-        from a word of the corpora with the same first letter: a letter missing, added, wrong or swapped with the next
-        one, as in four of five misspellings (Damerau 1964). Of several such words it is the most frequent one.
+        A word is misspelt if it occurs in no passage, is in no English dictionary (SymSpell's), and is one slip
+        away from a word of the corpora with the same first letter: a letter missing, added, wrong or swapped with the
+        next one, as in four of five misspellings (Damerau 1964). Of several such words it is the most frequent one.
+        What the dictionary lacks, or stands for a word with a capital, may be a name.
         """
-        names = False
+        meant, names = dict[str, str](), False
 
         def spelled(found: re.Match[str]) -> str:
             nonlocal names
             word = found[0]
-            if len(word) < SHORTEST_CORRECTED or word.isupper() or not word.isascii():
+            if len(word) not in CORRECTED or word.isupper() or (word not in meant and len(meant) == MOST_CORRECTED):
                 return word
-            if found.span() in known or holders(self.corpora, [word]):
-                return word
-            likely = holders(self.corpora, _slips(word.lower()))
-            for candidate in sorted(likely, key=likely.__getitem__, reverse=True)[:_MOST_CANDIDATES]:
-                if forms := self._forms(candidate):
-                    is_name = not any(map(str.islower, forms))
-                    names |= is_name or (word[0].isupper() and found.start() > 0)
-                    return forms[0] if is_name else candidate.capitalize() if word[0].isupper() else candidate
-            return word
+            if word not in meant:
+                meant[word] = self._meant(word)
+            form = meant[word]
+            names |= form != word and (form.lower() not in dictionary() or (word[0].isupper() and found.start() > 0))
+            return form
 
         return _WORD.sub(spelled, text), names
 
-    def _forms(self, word: str) -> list[str]:
-        """The forms in which a word itself, not another of its stem, occurs in the best passages for it."""
-        passages = [self.corpora[number].passage(row) for _, (number, row) in best_places(self.corpora, word, 3)]
+    def _meant(self, word: str) -> str:
+        """The word of the corpora that was meant by one: itself if it occurs, is correct, or is near to none."""
+        if holders(self.corpora, [word]) or word.lower() in dictionary():
+            return word
+        likely = holders(self.corpora, _slips(word.lower()))
+        for candidate in sorted(likely, key=likely.__getitem__, reverse=True)[:_MOST_CANDIDATES]:
+            if form := candidate if candidate in dictionary() else self._form(candidate):
+                return form[0].upper() + form[1:] if word[0].isupper() else form
+        return word
+
+    def _form(self, word: str) -> str:
+        """The form in which a word itself, not another of its stem, occurs in one of the best passages for it, or ""."""
         whole = re.compile(rf"(?<![^\W_]){word}(?![^\W_])", re.IGNORECASE)
-        return [form for each in passages for form in whole.findall(f"{each.title} {each.text}")]
+        for _, (number, row) in best_places(self.corpora, word, _PLACES):
+            passage = self.corpora[number].passage(row)
+            if found := whole.search(f"{passage.title} {passage.text}"):
+                return found[0]
+        return ""
 
     def by_vectors(self, required: bool = False) -> Retriever | None:
         """What compares vectors of passages; None if a corpus has none, or too few. Raises UserError in that case if
@@ -131,14 +146,21 @@ class Finder:
         return hits
 
 
-def _slips(word: str) -> list[str]:
-    """What a word may have been before one slip that left its first letter."""
+@cache
+def dictionary() -> frozenset[str]:
+    """English words, British and American, in lower case: the list that comes with SymSpell."""
+    lines = files("symspellpy").joinpath("frequency_dictionary_en_82_765.txt").read_text("utf-8-sig").splitlines()
+    return frozenset(line.partition(" ")[0] for line in lines)
+
+
+def _slips(word: str) -> Iterator[str]:
+    """What a word may have been before one slip that left its first letter, as long as such words are."""
     cuts = [(word[:at], word[at:]) for at in range(1, len(word) + 1)]
     swapped = (head + tail[1] + tail[0] + tail[2:] for head, tail in cuts if len(tail) > 1)
     shorter = (head + tail[1:] for head, tail in cuts if tail)
     longer = (head + letter + tail for head, tail in cuts for letter in ascii_lowercase)
     other = (head + letter + tail[1:] for head, tail in cuts if tail for letter in ascii_lowercase)
-    return [each for each in dict.fromkeys(chain(swapped, shorter, longer, other)) if len(each) >= SHORTEST_CORRECTED]
+    return (each for each in dict.fromkeys(chain(swapped, shorter, longer, other)) if len(each) in CORRECTED)
 
 
 def num_late(corpus: Corpus) -> int:

@@ -120,7 +120,8 @@ class QuothReader:
             top_k: Number of answers; None: the component's.
 
         Returns:
-            A dictionary with `answers` and `sentences`, best first.
+            A dictionary with `answers` and `sentences`, best first. The `query` of an answer is the question as it was
+            read, with misspelt words as the corpus spells them.
         """
         self.warm_up()
         assert self._reader is not None
@@ -129,7 +130,7 @@ class QuothReader:
         found = self._reader.ask(query, top_k=self.top_k if top_k is None else top_k, passages=self.passages)
         kept = [each for each in found if each.evidence and not (self.drop_guesses and each.abstained)]
         return {
-            "answers": [_answer(corpus, query, each, each.evidence[0]) for each in kept],
+            "answers": [_answer(corpus, found.read_as or query, each, each.evidence[0]) for each in kept],
             "sentences": [_sentence(corpus, each, each.evidence[0]) for each in found.sentences],
         }
 

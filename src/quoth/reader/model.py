@@ -125,8 +125,8 @@ class Reader(Model):
         """
         check_questions(question)
         least, given = answered_from(options, self.config.defaults), [text.strip() for text in question]
-        tokens = [ranges for _, ranges in self.reader.tokenizer.pieces(given)]  # a word that is one token is known
-        asked = [self.finder.as_spelled(*each) for each in zip(given, tokens, strict=True)]
+        with step("search"):
+            asked = [*map(self.finder.as_spelled, given)]
         texts = [text for text, _ in asked]
         found = self.read(texts, texts, options.passages, exclude, options.mode)
         answers = []

@@ -96,7 +96,7 @@ class SentenceReply(Reply):
 
 class Answers(Predictions):
     """Answers to a question, and the sentences that may answer it, best first; lists of such lists for several. Only a
-    reader gives sentences, and reads misspelt words as others of the corpus."""
+    reader gives sentences, and reads misspelt words as the corpus spells them."""
 
     sentences: list[SentenceReply] | list[list[SentenceReply]]
     read_as: Annotated[

@@ -30,7 +30,8 @@ export function answerList(columns, text, open, { only, BLANK, view }) {
   const first = found ? `${best.text}, ${percent(best.probability)}.` : "";
   const [likeliest] = best?.abstained ? sentences(columns[0]) : [];
   const said = likeliest ? `No phrase is sure. This may answer: ${likeliest.text}` : !found ? NOT_FOUND : best.status === "unsure" ? `Unsure: ${first}` : `${count} answers. The best: ${first}`;
-  return { element: make("div", {}, comparison, make("div", { className: "columns" }, ...shown)), items, said, found };
+  const read = columns[0].content.read_as;
+  return { element: make("div", {}, comparison, make("div", { className: "columns" }, ...shown)), items, said: read ? `Read as: ${read} ${said}` : said, found };
 }
 
 function told(changed, of) {
@@ -55,7 +56,7 @@ function readAs({ content }) {
 
 function group(column, predictions, others, moved, head, items, open, view, sentences) {
   if (!predictions.length) {
-    return make("div", { className: "group" }, head, nothing(NOT_FOUND));
+    return make("div", { className: "group" }, head, readAs(column), nothing(NOT_FOUND));
   }
   const likely = predictions[0].abstained ? sentences : [];
   const longer = likely.map((each) => make("li", {}, answer(column, { ...each, num_places: 1 }, "", items, open, "sentence")));
