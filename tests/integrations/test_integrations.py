@@ -16,6 +16,7 @@ import quoth
 from quoth.errors import InputError
 from quoth.integrations import shared
 from quoth.integrations.shared import Searching
+from quoth.source_map import encode
 from tiny import TEXT, tiny_npm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -33,7 +34,10 @@ def quiet() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> quoth.Corpus:
     made = quoth.Corpus.create(tmp_path_factory.mktemp("corpora") / "c.quoth", splitter="words:10")
-    made.add(quoth.Document(f"d{n}", f"T{n}", text, {"year": n, "start": "own"}) for n, text in enumerate(TEXT))
+    made.add(
+        quoth.Document(f"d{n}", f"T{n}", text, {"year": n, "start": "own"}, encode("line", [(0, len(text), n + 1)]))
+        for n, text in enumerate(TEXT)
+    )
     return made
 
 
@@ -45,6 +49,7 @@ def test_a_passage_knows_its_place(corpus: quoth.Corpus) -> None:
         assert corpus.document(name).text[start:end] == each.text
         assert each.id == f"{name}#{start}-{end}"
         assert each.metadata["year"] == int(name[1:])
+        assert each.metadata["location"] == {"line": int(name[1:]) + 1}
 
 
 def test_a_search_follows_the_corpus_and_refuses_what_it_does_not_know(corpus: quoth.Corpus, tmp_path: Path) -> None:
@@ -197,6 +202,7 @@ def test_haystack_answers_are_slices_of_document_and_context(component: Any, cor
         assert each.data == each.context[inside.start : inside.end]
         assert each.document.content == corpus.document(each.document.id).text
         assert (each.query, each.meta["corpus"]) == (QUERY, "c")
+        assert each.meta["location"] == {"line": int(each.document.id[1:]) + 1}
         assert 0 < each.score < 1
     assert [each.score for each in answers] == sorted((each.score for each in answers), reverse=True)
 
@@ -214,6 +220,7 @@ def test_haystack_sentences_are_documents_with_their_place(component: Any, corpu
             document.title,
             "c",
         )
+        assert each.meta["location"] == {"line": int(document.id[1:]) + 1}
 
 
 def test_haystacks_answers_have_the_question_that_was_read(component: Any) -> None:
@@ -264,7 +271,8 @@ def told(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def places(place: quoth.Evidence) -> list[dict[str, Any]]:
         where = {"document_id": place.document_id, "title": place.title, "start": place.start, "end": place.end}
         quotation = corpus.document(place.document_id).text[place.start : place.end]
-        return [{"quotation": quotation, **where, "context": place.context}]
+        line = int(place.document_id[1:]) + 1
+        return [{"quotation": quotation, **where, "context": place.context, "location": {"line": line}}]
 
     answer = {
         "answer": best.text,

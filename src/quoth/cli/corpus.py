@@ -177,9 +177,9 @@ def replace(
     """Replace documents with new versions, and add new ones.
 
     A document replaces the one with its id; if there is none, it is added. A document that is already there with the
-    same title, text, metadata and places in its file is left alone, and keeps its vectors. --delete-missing deletes text files' documents
-    that index, add or replace read from the same folder, in the same commit; documents from elsewhere stay. If a record
-    is left out, nothing is deleted.
+    same title, text, metadata and places in its file is left alone, and keeps its vectors. --delete-missing deletes the
+    documents of files that index, add or replace read from the same folder, in the same commit; documents from
+    elsewhere, and rows and records, stay. If a record is left out, nothing is deleted.
 
     \b
     Example:

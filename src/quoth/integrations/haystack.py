@@ -15,6 +15,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.integrations.shared import PLACE_KEYS, Searching, opened, quote_of
 from quoth.reader.model import Reader
 from quoth.records import Evidence, Prediction, Sentence
+from quoth.source_map import as_json
 
 
 @component
@@ -136,7 +137,8 @@ class QuothReader:
 
 
 def _sentence(corpus: Corpus, sentence: Sentence, place: Evidence) -> Document:
-    place_of = {key: getattr(place, key) for key in PLACE_KEYS if key != "score"}
+    known = as_json(place)
+    place_of = {key: known[key] for key in PLACE_KEYS if key in known and key != "score"}
     return Document(
         id=f"{place.document_id}#{place.start}-{place.end}",
         content=quote_of(place),
@@ -147,7 +149,7 @@ def _sentence(corpus: Corpus, sentence: Sentence, place: Evidence) -> Document:
 
 def _answer(corpus: Corpus, query: str, answer: Prediction, best: Evidence) -> ExtractedAnswer:
     document = corpus.document(best.document_id)
-    at = best.start - best.context_start
+    at, known = best.start - best.context_start, as_json(best)
     return ExtractedAnswer(
         query=query,
         score=answer.probability,
@@ -161,5 +163,6 @@ def _answer(corpus: Corpus, query: str, answer: Prediction, best: Evidence) -> E
             "abstained": answer.abstained,
             "num_places": answer.num_places,
             "corpus": best.corpus,
+            **({"location": known["location"]} if "location" in known else {}),
         },
     )

@@ -22,6 +22,7 @@ from quoth.model.base import CorpusModel
 from quoth.model.loading import load
 from quoth.reader.model import Reader
 from quoth.records import NOT_FOUND, Evidence, Hit, Status
+from quoth.source_map import as_json
 
 PLACES = 3
 """Places told at most."""
@@ -46,7 +47,8 @@ class Asking:
     """Questions to one corpus, one at a time, and quotations to check in it.
 
     `ask_corpus` returns `status`, a `note` that says what it means, and `answers`, a list of answer, probability,
-    status, num_places, and as `places` the best place: quotation, document_id, title, start, end and context; and
+    status, num_places, and as `places` the best place: quotation, document_id, title, start, end, context and, in a file
+    that has them, `location` (page, cell, line and so on); and
     `sentences` that may answer, a list of sentence, probability and `places`; and `read_as`, the question that was read
     if words of it were misspelt. `verify_quote` needs no model; it returns occurs, num_places, the first `places`, and
     `nearest` if the words do not occur.
@@ -137,18 +139,13 @@ def quote_of(place: Evidence) -> str:
 
 
 def _place(place: Evidence) -> dict[str, Any]:
-    return {
-        "quotation": quote_of(place),
-        "document_id": place.document_id,
-        "title": place.title,
-        "start": place.start,
-        "end": place.end,
-        "context": place.context,
-    }
+    known = as_json(place)
+    names = ("document_id", "title", "start", "end", "context", "location")
+    return {"quotation": quote_of(place)} | {name: known[name] for name in names if name in known}
 
 
-PLACE_KEYS = ("document_id", "title", "start", "end", "passage", "corpus", "score")
-"""The keys that a search adds to a document's metadata."""
+PLACE_KEYS = ("document_id", "title", "start", "end", "passage", "corpus", "score", "location")
+"""The keys that a search adds to a document's metadata; `location` only where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,4 +196,6 @@ class Searching:
     def _found(self, hit: Hit) -> Found:
         passage, values = hit.passage, hit.to_dict() | {"corpus": self.corpus.name}
         name = f"{passage.document_id}#{passage.start}-{passage.end}"
-        return Found(name, passage.text, {**passage.metadata, **{key: values[key] for key in PLACE_KEYS}})
+        return Found(
+            name, passage.text, {**passage.metadata, **{key: values[key] for key in PLACE_KEYS if key in values}}
+        )
