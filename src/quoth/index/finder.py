@@ -103,7 +103,7 @@ class Finder:
         return word
 
     def _form(self, word: str) -> str:
-        """The form in which a word itself, not another of its stem, occurs in one of the best passages for it, or ""."""
+        """The form in which a word itself, not another of its stem, occurs in the best passages for it, or ""."""
         whole = re.compile(rf"(?<![^\W_]){word}(?![^\W_])", re.IGNORECASE)
         for _, (number, row) in best_places(self.corpora, word, _PLACES):
             passage = self.corpora[number].passage(row)

@@ -47,11 +47,10 @@ class Asking:
     """Questions to one corpus, one at a time, and quotations to check in it.
 
     `ask_corpus` returns `status`, a `note` that says what it means, and `answers`, a list of answer, probability,
-    status, num_places, and as `places` the best place: quotation, document_id, title, start, end, context and, in a file
-    that has them, `location` (page, cell, line and so on); and
-    `sentences` that may answer, a list of sentence, probability and `places`; and `read_as`, the question that was read
-    if words of it were misspelt. `verify_quote` needs no model; it returns occurs, num_places, the first `places`, and
-    `nearest` if the words do not occur.
+    status, num_places, and as `places` the best place: quotation, document_id, title, start, end, context and perhaps
+    `location`; and `sentences` that may answer, a list of sentence, probability and `places`; and `read_as`, the
+    question that was read if words of it were misspelt. `verify_quote` needs no model; it returns occurs, num_places,
+    the first `places`, and `nearest` if the words do not occur.
 
     Args:
         corpus (str | Path): The folder of a corpus.
