@@ -225,10 +225,12 @@ def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
     assert "1 new" in run("sync", folder, place, "--dry-run")[1]
     assert not place.exists()
     code, out, error = run("sync", folder, place)
-    assert (code, out.splitlines()[0]) == (0, "+ a.txt")
+    assert (code, out.splitlines()[0]) == (1, "+ a.txt")
     assert "b.jsonl: left as it was" in error
     assert "not JSON" in error
+    assert run("sync", folder, place, "--json")[0] == 1
     (folder / "b.jsonl").unlink()
+    assert run("sync", folder, place)[0] == 0
     (folder / "a.txt").unlink()
     code, _, error = run("sync", folder, place)
     assert code == 2

@@ -45,8 +45,9 @@ def sync(
     """Keep a corpus in step with a folder.
 
     New and changed files are read, and what is gone is deleted; unchanged documents keep their vectors. A file that
-    cannot be read stops nothing: it is named, and the corpus keeps what it had of it. Documents from elsewhere stay.
-    Files that FOLDER/.quothignore names, in the patterns of .gitignore, count as not there. A stopped run goes on.
+    cannot be read stops nothing: it is named, the corpus keeps what it had of it, and the exit code is 1 in the end.
+    Documents from elsewhere stay. Files that FOLDER/.quothignore names, in the patterns of .gitignore, count as not
+    there. A stopped run goes on.
 
     \b
     Example:
@@ -59,10 +60,12 @@ def sync(
     with no_empty_folder(directory):
         corpus, is_new = _opened(directory, folder)
         try:
-            _once(corpus, folder, vectors, dry_run, delete_all, as_json)
+            done = _once(corpus, folder, vectors, dry_run, delete_all, as_json)
         finally:
             if is_new and not corpus.num_documents:
                 shutil.rmtree(directory)
+    if watch is None and done.unreadable:
+        raise typer.Exit(1)
     while watch is not None:
         time.sleep(watch)
         _once(corpus, folder, vectors, dry_run, delete_all, as_json, quiet=True)
@@ -81,13 +84,13 @@ def _opened(directory: Path, folder: Path) -> "tuple[Corpus, bool]":
 
 def _once(
     corpus: "Corpus", folder: Path, vectors: bool, dry_run: bool, delete_all: bool, as_json: bool, quiet: bool = False
-) -> None:
+) -> "Synced":
     from quoth.corpus.sync import sync as bring
 
     with counting("syncing", "files") as progress:
         done = bring(corpus, folder, dry_run=dry_run, delete_all=delete_all, progress=progress)
     if quiet and not done:
-        return
+        return done
     groups = near_duplicates(corpus) if done and not dry_run else []
     if as_json:
         print_json(vars(done) | {"near_duplicates": groups})
@@ -98,6 +101,7 @@ def _once(
         from quoth.cli.embed import embed_passages
 
         embed_passages(corpus)
+    return done
 
 
 def _show(done: "Synced", corpus: "Corpus", dry_run: bool) -> None:
