@@ -35,7 +35,7 @@ read anyway."""
 CORRECTED = range(5, 31)
 """The lengths of words that may be misspelt: too many others are one slip away from a shorter one."""
 MOST_CORRECTED = 16
-"""Different words of a text that are looked at, at most."""
+"""Different words of a text that are taken for misspelt, at most."""
 _MOST_CANDIDATES = 5
 _PLACES = 10
 _WORD = re.compile(r"""(?<![^\s("“‘«\[-])[A-Za-z]+(?=['’]s\b|[-.,;:?!)"'”’»\]…]*(?:\s|$)|-)""")
@@ -82,9 +82,11 @@ class Finder:
         def spelled(found: re.Match[str]) -> str:
             nonlocal names
             word = found[0]
-            if len(word) not in CORRECTED or word.isupper() or (word not in meant and len(meant) == MOST_CORRECTED):
-                return word
             if word not in meant:
+                if len(word) not in CORRECTED or word.isupper() or len(meant) == MOST_CORRECTED:
+                    return word
+                if holders(self.corpora, [word]) or word.lower() in dictionary():
+                    return word
                 meant[word] = self._meant(word)
             form = meant[word]
             names |= form != word and (form.lower() not in dictionary() or (word[0].isupper() and found.start() > 0))
@@ -93,9 +95,7 @@ class Finder:
         return _WORD.sub(spelled, text), names
 
     def _meant(self, word: str) -> str:
-        """The word of the corpora that was meant by one: itself if it occurs, is correct, or is near to none."""
-        if holders(self.corpora, [word]) or word.lower() in dictionary():
-            return word
+        """The word of the corpora that was meant by a misspelt one; itself if it is near to none."""
         likely = holders(self.corpora, _slips(word.lower()))
         for candidate in sorted(likely, key=likely.__getitem__, reverse=True)[:_MOST_CANDIDATES]:
             if form := candidate if candidate in dictionary() else self._form(candidate):
