@@ -15,7 +15,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.index import finder as finder_module
-from quoth.index.finder import MOST_CORRECTED, Finder, num_late
+from quoth.index.finder import CORRECTED, MOST_CORRECTED, Finder, num_late
 from quoth.index.fusion import shares_of_sum
 from quoth.index.retriever import Retriever
 from quoth.index.tables import KeyTables
@@ -220,7 +220,10 @@ def spelling(tmp_path_factory: pytest.TempPathFactory) -> Finder:
         ("a@tresurer.org /etc/tresurer tresurer's-tin", "a@tresurer.org /etc/tresurer treasurer's-tin", False),
         ("(tresurer) mid-tresurer, tresurer's!", "(treasurer) mid-treasurer, treasurer's!", False),
         ("tresurer'nt tre\u00adsurer tre\u0301surer trésurer 東京東京東京", "", False),
-        ("the officer, the measure", "the officer, the measure", False),  # in the dictionary
+        ("the officer, the measure, Keels keels", "", False),  # in the dictionary
+        ("Excursin, excursin", "Excursion, excursion", False),  # only "excursions" occurs
+        ("the tinss", "", False),  # "tins" is too short
+        ("tresurer-general", "treasurer-general", False),
         ("the invoiced treasury", "the invoiced treasury", False),
         ("excursins wendelimme", "excursions Wendelime", True),
         ("x" * 31 + " " + "x" * 20_000, "", False),
@@ -254,8 +257,23 @@ def test_a_misspelt_word_is_taken_for_the_most_frequent_of_its_neighbours(tmp_pa
 
 def test_a_form_of_a_word_that_no_dictionary_has_must_occur(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c.quoth")
-    corpus.add([Document("d", "", "strlmping of strlmped")])
-    assert Finder([corpus]).as_spelled("strlmpng strlmpx") == ("strlmping strlmpx", True)
+    texts = ["kwendolping of kwendolped"] * 2 + ["Kwendola has a title."]
+    corpus.add(Document(f"d{number}", "Strlmp" * (number == 2), text) for number, text in enumerate(texts))
+    finder = Finder([corpus])
+    assert finder.as_spelled("kwendolpng kwendolpx") == ("kwendolping kwendolpx", True)
+    assert finder.as_spelled("kwendol") == ("Kwendola", True)  # "kwendolp" is more frequent, but only as a stem
+    assert finder.as_spelled("strlmpp") == ("Strlmp", True)
+    corpus.add([Document("last", "", "A longer text, in which kwendolp occurs once, and nothing else of it.")])
+    assert finder.as_spelled("kwendolpx") == ("kwendolp", True)
+
+
+def test_words_that_are_too_long_are_left(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add([Document("d", "", word := "kwendrel" * 3 + "strlmp")])
+    assert len(word) == CORRECTED[-1]
+    finder = Finder([corpus])
+    assert finder.as_spelled(word[:-1] + "x") == (word, True)
+    assert finder.as_spelled(word + "x") == (word + "x", False)
 
 
 def test_of_a_text_only_some_words_are_taken_for_misspelt(spelling: Finder) -> None:
