@@ -19,7 +19,7 @@ import pytest
 
 import quoth
 from quoth.errors import CorpusNotFoundError, InputError
-from quoth.records import Evidence, Hit, Match, Prediction, Status
+from quoth.records import Evidence, Hit, Hits, Match, Prediction, Predictions, Status
 
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
@@ -57,7 +57,12 @@ class Scripted:
         self.corpora, self._patience = corpora, patience
 
     def ask(self, question: list[str], **_: Any) -> list[list[Prediction]]:
-        return [self._answers(each) for each in question]
+        answers: list[list[Prediction]] = []
+        for each in question:
+            found = Predictions(self._answers(each))
+            found.read_as = each.replace("mayer", "mayor") if "mayer" in each else ""
+            answers.append(found)
+        return answers
 
     def fill(self, text: list[str], **_: Any) -> list[list[Prediction]]:
         return [self._answers(each, each) for each in text]
@@ -70,7 +75,8 @@ class Scripted:
 
     def search(self, query: str, k: int, mode: str) -> list[Hit]:
         rows, scores = self.corpora[0].bm25(query, k)
-        hits = []
+        hits = Hits()
+        hits.read_as = query.replace("capitel", "<capital>") if "capitel" in query else ""
         for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
             passage = self.corpora[0].passage(row)
             at = passage.text.find("capital")
@@ -406,6 +412,18 @@ def test_search_shows_the_keys_that_matched(served: Served) -> None:
     page.wait_for_selector(".facts:has-text('in all')")
     assert served.shown(".document mark:not(.word)") == ["capital"]
     assert served.shown(".document mark.word") == ["Germany"]
+
+
+def test_what_was_read_in_place_of_a_misspelt_question_is_told(served: Served) -> None:
+    page = served.page
+    served.ask("Who is the mayer of Rome?")
+    page.wait_for_selector(".guesses")
+    assert served.shown(".guesses")[0] == "Read as: Who is the mayor of Rome?"
+    assert page.inner_text("#status").startswith("Read as: Who is the mayor of Rome? No answer was found")
+    page.click("#tab-search")
+    served.ask("capitel of Germany")
+    page.wait_for_selector(".answer.hit")
+    assert served.shown(".guesses") == ["Read as: <capital> of Germany"]
 
 
 def test_labels_and_where_the_time_went(served: Served) -> None:
