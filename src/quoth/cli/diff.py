@@ -12,7 +12,7 @@ import typer
 
 from quoth.cli.models import load, load_predictor, open_corpora
 from quoth.cli.options import Json, Setup, as_utf8
-from quoth.cli.output import counting, print_json, results
+from quoth.cli.output import counting, print_json, read_as, results
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError
 from quoth.records import Prediction
@@ -137,8 +137,7 @@ def _answers(
 
 
 def _as_json(found: Answers) -> dict[str, Any] | None:
-    read_as = getattr(found, "read_as", "")
-    return found[0].to_dict() | ({"read_as": read_as} if read_as else {}) if found else None
+    return found[0].to_dict() | read_as(found) if found else None
 
 
 def _show(text: str, outcome: str, before: Answers, after: Answers) -> None:
@@ -149,7 +148,5 @@ def _show(text: str, outcome: str, before: Answers, after: Answers) -> None:
     console = results()
     console.print(Text(printable(text)).append("  may have changed" if outcome == "unsure" else "", style="dim"))
     for edition, found in (("old", before), ("new", after)):
-        read_as = getattr(found, "read_as", "")
-        show_best(
-            console, Text(f"  {edition} ", style="dim"), found, f"  read as: {printable(read_as)}" if read_as else ""
-        )
+        read = printable(read_as(found).get("read_as", ""))
+        show_best(console, Text(f"  {edition} ", style="dim"), found, f"  read as: {read}" if read else "")

@@ -61,10 +61,10 @@ def visible(text: str) -> str:
     return _OBEYED.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
-def as_asked(query: str, found: object) -> dict[str, str]:
-    """What was asked, and as what it was read if words of it were misspelt, as JSON has it."""
-    read_as = getattr(found, "read_as", "")
-    return {"query": query} | ({"read_as": read_as} if read_as else {})
+def read_as(found: object) -> dict[str, str]:
+    """As what a question was read, as JSON has it; nothing if it was read as given."""
+    text = getattr(found, "read_as", "")
+    return {"read_as": text} if text else {}
 
 
 def print_json(record: Mapping[str, Any]) -> None:

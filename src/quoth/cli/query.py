@@ -29,7 +29,7 @@ from quoth.cli.options import (
     label_words,
     within,
 )
-from quoth.cli.output import as_asked, note, print_json, results, visible
+from quoth.cli.output import note, print_json, read_as, results, visible
 from quoth.cli.records import (
     PASSAGES,
     Given,
@@ -294,10 +294,10 @@ def _answer(
                 more: dict[str, Any] = {"citations": cited[place]} if form else {}
                 if not place and isinstance(predictions, Predictions) and predictions.sentences:
                     more |= {"sentences": [each.to_dict() for each in predictions.sentences]}
-                print_json(as_asked(query, predictions) | prediction.to_dict() | more)
+                print_json({"query": query} | read_as(predictions) | prediction.to_dict() | more)
             if not predictions:
                 nothing = {"text": "", "probability": 0.0, "status": "not_found", "abstained": True, "evidence": []}
-                print_json(as_asked(query, predictions) | nothing)
+                print_json({"query": query} | read_as(predictions) | nothing)
             return
         from quoth.cli.render import show_predictions
 

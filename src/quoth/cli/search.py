@@ -32,7 +32,7 @@ from quoth.cli.options import (
     pairs,
     repeated,
 )
-from quoth.cli.output import as_asked, print_json, results
+from quoth.cli.output import print_json, read_as, results
 from quoth.cli.records import Given, option, takes, takes_setup
 from quoth.errors import InputError
 from quoth.index.options import AnySearchOptions
@@ -111,7 +111,7 @@ def search(
         if json:
             for hit in hits:
                 kept = {name: value for name, value in hit.to_dict().items() if show_matches or name != "matches"}
-                print_json(as_asked(text, hits) | kept)
+                print_json({"query": text} | read_as(hits) | kept)
             return
         from quoth.cli.render import show_hits
 

@@ -156,7 +156,11 @@ class Query:
 
     @classmethod
     def of(cls, text: str) -> Query:
-        times = Counter(sorted(analyse(text)))
+        return cls.of_terms(analyse(text))
+
+    @classmethod
+    def of_terms(cls, terms: Iterable[str]) -> Query:
+        times = Counter(sorted(terms))
         return cls(times, hashes(times))
 
 
@@ -338,7 +342,7 @@ def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collecti
 def holders(corpora: Sequence[Corpus], words: Iterable[str]) -> dict[str, int]:
     """The number of live passages with each of these words, or with others of its stem; words in none are left out."""
     terms = {word: analyse(word) for word in words}
-    asked = Query.of(" ".join(terms))
+    asked = Query.of_terms(chain.from_iterable(terms.values()))
     found = count(chain.from_iterable(corpus.live_words for corpus in corpora), asked).holders
     return {word: most for word, its in terms.items() if (most := max(map(found.__getitem__, its), default=0))}
 

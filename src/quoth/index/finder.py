@@ -139,11 +139,16 @@ class Finder:
         """The k best passages with their scores; with "auto", for a query as the corpora spell it. Raises InputError,
         EmptyCorpusError."""
         SearchOptions(k=k, mode=mode)
-        text = self.as_spelled(query)[0] if mode == "auto" else query
-        [found] = self.rankings([text], k, [()], mode)
-        hits = Hits(Hit(self.corpora[number].passage(row), score) for score, (number, row) in found)
-        hits.read_as = text if text != query else ""
+        ranking, read_as = self.searched(query, k, mode)
+        hits = Hits(Hit(self.corpora[number].passage(row), score) for score, (number, row) in ranking)
+        hits.read_as = read_as
         return hits
+
+    def searched(self, query: str, k: int, mode: Mode = "auto") -> tuple[Ranking, str]:
+        """As `search`, but the places of the passages; and the query as it was read, "" if as given."""
+        text = self.as_spelled(query)[0] if mode == "auto" else query
+        [ranking] = self.rankings([text], k, [()], mode)
+        return ranking, text if text != query else ""
 
 
 @cache

@@ -236,14 +236,12 @@ class Tools:
     def search(self, query: Text, k: Count = 5, corpus: Name = None, where: Where = None) -> Passages:
         """Find the passages that match a query best, by words, and by meaning if the corpus has vectors."""
         with self._reading(corpus, where) as searched:
-            finder = Finder(searched)
-            text, _ = finder.as_spelled(query)
-            [found] = finder.rankings([text], k, [()])
+            ranking, read_as = Finder(searched).searched(query, k)
             passages = [
                 Passage(**Hit(searched[number].passage(row), score).to_dict() | {"corpus": searched[number].name})
-                for score, (number, row) in found
+                for score, (number, row) in ranking
             ]
-        return Passages(passages=passages, read_as=text if text != query else "")
+        return Passages(passages=passages, read_as=read_as)
 
     def read(
         self,

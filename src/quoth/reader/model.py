@@ -131,7 +131,7 @@ class Reader(Model):
         found = self.read(texts, texts, options.passages, exclude, options.mode)
         answers = []
         for before, (text, names), read in zip(given, asked, found, strict=True):
-            one = answered(text, *read, self.config, options.top_k, math.inf if names and least > 0 else least)
+            one = answered(text, *read, self.config, options.top_k, least, sure=not names)
             one.read_as = text if text != before else ""
             answers.append(one)
         return answers
@@ -255,10 +255,16 @@ class Reader(Model):
 
 
 def answered(
-    question: str, read: Sequence[Source], spans: Sequence[Spans], config: ReaderConfig, top_k: int, least: float
+    question: str,
+    read: Sequence[Source],
+    spans: Sequence[Spans],
+    config: ReaderConfig,
+    top_k: int,
+    least: float,
+    sure: bool = True,
 ) -> Predictions:
     """Phrases and sentences of the passages that were read, calibrated; those from the probability `least` on are
-    answers.
+    answers, unless none may be `sure`.
 
     No phrase says yes or no, so that to such a question none is sure; and what a likely sentence says is not called not
     found.
@@ -268,6 +274,6 @@ def answered(
     sentences = answer_sentences(read, spans, config.prior, weights, question=question)
     if weights is not None and any(each.probability >= LIKELY for each in sentences):
         lowest = 0.0
-    if asks_yes_or_no(question) and least > 0:
+    if least > 0 and (not sure or asks_yes_or_no(question)):
         least = math.inf
     return Predictions(calibrated(phrases, config.calibration, read, least, lowest)[:top_k], sentences)
