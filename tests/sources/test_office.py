@@ -14,6 +14,7 @@ from pptx import Presentation
 from written import docx, pptx, xlsx
 
 from quoth.sources import docx as word
+from quoth.sources import epub, odt
 from quoth.sources import pptx as slides
 from quoth.sources import xlsx as sheets
 
@@ -148,9 +149,9 @@ def repacked(content: bytes, change: Callable[[str, bytes], bytes], **more: byte
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("reader", [word, sheets, slides])
+@pytest.mark.parametrize("reader", [word, odt, epub, sheets, slides])
 def test_what_is_no_document_says_why(reader) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ValueError, match="not an Office document"):
+    with pytest.raises(ValueError, match="not a document of this format"):
         reader.read(b"PK\x03\x04 nothing", "x")
     with pytest.raises(ValueError, match="encrypted, or in the format before 2007"):
         reader.read(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "x")

@@ -71,16 +71,16 @@ def read_documents(
 
     A FileWarning says which files of a folder are left out, by kind and number, which file is read in a guessed
     encoding, and which text looks like LaTeX or other markup. JSONL must be UTF-8. Text and tables may be in UTF-8, in
-    UTF-16 with a byte order mark, or in an encoding that is recognised, such as cp1252. PDF, web pages, Office and
-    mail take pip install "quoth[documents]". A document's `source_map` says where its text is in its file.
+    UTF-16 with a byte order mark, or in an encoding that is recognised, such as cp1252. PDF, web pages, Office,
+    e-books and mail take pip install "quoth[documents]". A document's `source_map` says where its text is in its file.
 
     Args:
         paths (str | Path): Files, folders (every readable file in them) and "-" (standard input, JSONL); files and
             folders also by URL (s3://, gs://, https://, …), read with fsspec. A file that is no table or JSONL is one
             document, whose id is its path below the folder given. A record whose id an earlier file has gets its
             file in front: `products.csv#1`.
-        format (str | None): jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx, xlsx or eml.
-            Default: what the suffix says, with or without .xz, .gz, .bz2.
+        format (str | None): jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx, xlsx, odt,
+            epub or eml. Default: what the suffix says, with or without .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
 

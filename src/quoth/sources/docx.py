@@ -7,7 +7,7 @@ cell. Does not know pages, which Word makes when it shows a document, nor heads 
 from collections.abc import Iterator
 from typing import Any
 
-from quoth.sources.office import facts, opened
+from quoth.sources.office import facts, opened, parsed
 from quoth.sources.source import Cell, Piece, Source, Text
 
 _SPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -47,10 +47,7 @@ class _Writer:
 
     def notes(self, content: bytes) -> None:
         """Appends the notes of a part; those without a text only draw lines."""
-        from lxml import etree
-
-        parser = etree.XMLParser(resolve_entities=False, no_network=True)
-        for note in etree.fromstring(content, parser).iterchildren():
+        for note in parsed(content).iterchildren():
             if said := _characters(note).strip():
                 self.text.gap()
                 self.text.pieces([Piece(said, (f"note {note.get(_W + 'id')}",))])

@@ -17,6 +17,8 @@ _LEFT_OUT = re.compile(
     "audio|video|dialog|menu|head|del|s|strike|[!_].*|-comment"
 )
 _ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "dialog"}
+_MARKS = {"noteref", "backlink", "pagebreak", "doc-noteref", "doc-backlink", "doc-pagebreak"}
+"""Roles of what stands in a book's text without being part of it."""
 _BLOCKS = re.compile(
     "p|div|section|article|main|header|body|h[1-6]|blockquote|pre|[uod]l|d[td]|fig.*|table|address|details|summary|hr|"
     "fieldset|center|t[dhr]|caption|t(head|body|foot)"
@@ -25,6 +27,9 @@ _ENCODING = re.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([\w-]+)", re.I
 )
 _NAME = re.compile("[a-z][a-z0-9]*")
+_XML = re.compile(r"\s*<\?xml\b")
+_EMPTY = re.compile(r"<((?!(?:area|br|col|hr|img|input|link|meta|wbr)\b)([\w:-]+)\b(?:\s[^<>]*)?)/>")
+"""An element that XML lets end where it begins; HTML would put all that follows into it."""
 _DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
 _DEEPEST = 500
 _MOST_SPANNED = 100
@@ -32,20 +37,32 @@ _MOST_SPANNED = 100
 
 def read(content: bytes, name: str) -> Source:
     """The text of a web page. Raises ValueError if it is in no encoding that is recognised."""
-    from selectolax.lexbor import LexborHTMLParser
-
-    page = LexborHTMLParser(_characters(content))
-    if page.body is None:
-        raise ValueError("no body in it; is it a web page?")
-    writer = _Writer()
-    whole = page.css_first("main") or page.css_first("[role=main]") or page.body
-    writer.write(whole, _path(whole), 0)
+    text = Text("element")
+    page = write(content, text)
     metas = [node.attributes for node in page.css("meta")]
     facts = {meta.get("name") or meta.get("property"): meta.get("content") for meta in metas}
     title = page.css_first("title")
     heading = "" if title is None else " ".join(title.text().split())
     date = next((facts[key] for key in _DATES if facts.get(key)), "")
-    return writer.text.source({"title": heading, "author": facts.get("author"), "date": date})
+    return text.source({"title": heading, "author": facts.get("author"), "date": date})
+
+
+def write(content: bytes, text: Text, before: str = "") -> Any:
+    """Appends the text of a page, which is returned as it was parsed; `before` stands before each element's path.
+
+    Raises ValueError if it is in no encoding that is recognised.
+    """
+    from selectolax.lexbor import LexborHTMLParser
+
+    characters = _characters(content)
+    if _XML.match(characters):
+        characters = _EMPTY.sub(r"<\1></\2>", characters)
+    page = LexborHTMLParser(characters)
+    if page.body is None:
+        raise ValueError("no body in it; is it a web page?")
+    whole = page.css_first("main") or page.css_first("[role=main]") or page.body
+    _Writer(text).write(whole, before + _path(whole), 0)
+    return page
 
 
 def _characters(content: bytes) -> str:
@@ -85,12 +102,13 @@ def _is_left_out(node: Any) -> bool:
         return True
     given = node.attributes
     hidden = "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _ROLES
+    hidden = hidden or not _MARKS.isdisjoint({given.get("role"), given.get("epub:type")})
     return hidden or (node.tag == "header" and node.css_first("h1") is None)
 
 
 class _Writer:
-    def __init__(self) -> None:
-        self.text = Text("element")
+    def __init__(self, text: Text) -> None:
+        self.text = text
 
     def write(self, node: Any, path: str, depth: int) -> None:
         """Appends an element's text. Raises ValueError if it is nested too deep."""

@@ -1,6 +1,7 @@
-"""What the formats of Office have in common: an archive, which must not be a trap, and facts about the document.
+"""What the formats of Office and of e-books have in common: an archive, which must not be a trap, of files in XML, and
+facts about the document.
 
-Knows archives and core properties. Does not know what is in a document.
+Knows archives, XML and core properties. Does not know what is in a document.
 """
 
 import io
@@ -18,11 +19,21 @@ def opened(content: bytes) -> io.BytesIO:
     try:
         parts = zipfile.ZipFile(io.BytesIO(content)).infolist()
     except (zipfile.BadZipFile, ValueError, OSError) as error:
-        raise ValueError(f"not an Office document ({error})") from None
+        raise ValueError(f"not a document of this format ({error})") from None
     size = sum(part.file_size for part in parts)
     if size > _MOST_BYTES or len(parts) > _MOST_FILES:
         raise ValueError(f"it unpacks to {size:,} bytes in {len(parts):,} files; at most {_MOST_BYTES:,} are read")
     return io.BytesIO(content)
+
+
+def parsed(content: bytes) -> Any:
+    """The root of a file in XML. Raises ValueError if it is damaged."""
+    from lxml import etree
+
+    try:
+        return etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
+    except etree.XMLSyntaxError as error:
+        raise ValueError(f"a file in it is damaged ({error})") from None
 
 
 def facts(properties: Any) -> dict[str, Any]:

@@ -1,0 +1,63 @@
+"""E-books, written by hand as publishers and pandoc write them: parts in reading order, each piece where it is."""
+
+import io
+import zipfile
+
+import pytest
+
+from quoth.sources import epub
+
+_CONTAINER = """<?xml version="1.0"?><container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
+<rootfile full-path="OPS/book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>"""
+_BOOK = """<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf"
+xmlns:dc="http://purl.org/dc/elements/1.1/">
+<metadata><dc:title>The  Lake</dc:title><dc:creator>Ada Obi</dc:creator>
+<dc:date>1924-05-01T00:00:00Z</dc:date></metadata>
+<manifest><item id="nav" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>
+<item id="two" href="text/two%20b.xhtml" media-type="application/xhtml+xml"/>
+<item id="one" href="text/one.xhtml" media-type="application/xhtml+xml"/>
+<item id="cover" href="cover.svg" media-type="image/svg+xml"/>
+<item id="lost" href="lost.xhtml" media-type="application/xhtml+xml"/></manifest>
+<spine><itemref idref="cover"/><itemref idref="nav"/><itemref idref="one"/><itemref idref="lost"/><itemref idref="two"/>
+</spine></package>"""
+_ONE = """<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>
+<h1>One</h1>
+<p id="a"><a id="b"/>The lake is 68 m deep.<a epub:type="noteref" href="#n">1</a><br/>It is cold.</p>
+</body></html>"""
+_TWO = "<html><body><p>After.</p></body></html>"
+_LOCKED = """<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><EncryptedData
+xmlns="http://www.w3.org/2001/04/xmlenc#"><CipherData><CipherReference URI="{}"/></CipherData>
+</EncryptedData></encryption>"""
+
+
+def written(**more: str) -> bytes:
+    files = {"META-INF/container.xml": _CONTAINER, "OPS/book.opf": _BOOK, "OPS/nav.xhtml": "<p>Contents</p>"}
+    files |= {"OPS/text/one.xhtml": _ONE, "OPS/text/two b.xhtml": _TWO}
+    files |= {f"META-INF/{name}.xml": content for name, content in more.items()}
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("encrypted", [None, "OPS/fonts/serif.otf"])
+def test_parts_in_reading_order(encrypted: str | None) -> None:
+    source = epub.read(written(**({"encryption": _LOCKED.format(encrypted)} if encrypted else {})), "x.epub")
+    assert source.text == "One\n\nThe lake is 68 m deep.\nIt is cold.\n\nAfter."
+    assert source.metadata == {"title": "The Lake", "author": "Ada Obi", "date": "1924-05-01"}
+    assert [(source.text[start:end], place) for start, end, place in source.runs] == [
+        ("One", "part 3, body > h1"),
+        ("The lake is 68 m deep.", "part 3, body > p"),
+        ("It is cold.", "part 3, body > p"),
+        ("After.", "part 5, body > p"),
+    ]
+
+
+def test_what_is_no_book_says_so() -> None:
+    with pytest.raises(ValueError, match="it is encrypted"):
+        epub.read(written(encryption=_LOCKED.format("OPS/text/two%20b.xhtml")), "x.epub")
+    stream = io.BytesIO()
+    zipfile.ZipFile(stream, "w").close()
+    with pytest.raises(ValueError, match="is it an e-book"):
+        epub.read(stream.getvalue(), "x.epub")
