@@ -50,6 +50,11 @@ def test_a_passage_knows_its_place(corpus: quoth.Corpus) -> None:
         assert each.id == f"{name}#{start}-{end}"
         assert each.metadata["year"] == int(name[1:])
         assert each.metadata["location"] == {"line": int(name[1:]) + 1}
+        assert "read_as" not in each.metadata
+
+
+def test_a_misspelt_search_says_what_was_read(corpus: quoth.Corpus) -> None:
+    assert {each.metadata["read_as"] for each in Searching(corpus.path).search("capitel", 3)} == {"capital"}
 
 
 def test_a_search_follows_the_corpus_and_refuses_what_it_does_not_know(corpus: quoth.Corpus, tmp_path: Path) -> None:

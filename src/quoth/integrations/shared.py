@@ -21,7 +21,7 @@ from quoth.index.options import Mode, SearchOptions
 from quoth.model.base import CorpusModel
 from quoth.model.loading import load
 from quoth.reader.model import Reader
-from quoth.records import NOT_FOUND, Evidence, Hit, Status
+from quoth.records import NOT_FOUND, Evidence, Hit, Hits, Status
 from quoth.source_map import as_json
 
 PLACES = 3
@@ -143,8 +143,9 @@ def _place(place: Evidence) -> dict[str, Any]:
     return {"quotation": quote_of(place)} | {name: known[name] for name in names if name in known}
 
 
-PLACE_KEYS = ("document_id", "title", "start", "end", "passage", "corpus", "score", "location")
-"""The keys that a search adds to a document's metadata; `location` only where it is known."""
+PLACE_KEYS = ("document_id", "title", "start", "end", "passage", "corpus", "score", "location", "read_as")
+"""The keys that a search adds to a document's metadata; `location` only where it is known, `read_as` (the query that was
+searched) only if words of it were misspelt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ class Searching:
             raise InputError(f"mode {mode!r} searches by vectors; name their model, such as model='quoth-mini'")
         self.corpus, self._lock = opened(corpus, where), threading.Lock()
         self._call = str(self.corpus.path.absolute()), mode, model, where
-        self._find: Callable[[str, int], list[Hit]]
+        self._find: Callable[[str, int], Hits]
         if mode in ("auto", "bm25"):
             self._find = partial(Finder([self.corpus]).search, mode=cast(Mode, mode))
         else:
@@ -190,11 +191,11 @@ class Searching:
         """
         with self._lock:
             self.corpus.catch_up()
-            return [self._found(each) for each in self._find(query, k)]
+            hits = self._find(query, k)
+            more = {"corpus": self.corpus.name} | ({"read_as": hits.read_as} if hits.read_as else {})
+            return [_found(each, each.to_dict() | more) for each in hits]
 
-    def _found(self, hit: Hit) -> Found:
-        passage, values = hit.passage, hit.to_dict() | {"corpus": self.corpus.name}
-        name = f"{passage.document_id}#{passage.start}-{passage.end}"
-        return Found(
-            name, passage.text, {**passage.metadata, **{key: values[key] for key in PLACE_KEYS if key in values}}
-        )
+
+def _found(hit: Hit, values: dict[str, Any]) -> Found:
+    passage, known = hit.passage, {key: values[key] for key in PLACE_KEYS if key in values}
+    return Found(f"{passage.document_id}#{passage.start}-{passage.end}", passage.text, {**passage.metadata, **known})
