@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -21,7 +22,7 @@ from quoth.hub import READER_FILE, ModelSource
 from quoth.reader.config import NEVER, ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText, read_examples
 from quoth.reader.spans import Reading
-from quoth.reader.training import Inputs, ReadingTask, distillation_loss, reading_loss, right_spans
+from quoth.reader.training import Inputs, ReadingTask, Teacher, distillation_loss, reading_loss, right_spans
 from quoth.reader.weights import load_reader, save_reader
 from quoth.training.recipes import run_recipe
 from quoth.training.trainer import Progress, Step
@@ -252,6 +253,41 @@ def test_it_learns_from_a_teacher(questions: Path, start: Path, tmp_path: Path) 
     _, both = run(questions, start, tmp_path / "both", epochs=1, **taught | {"teacher_weight": 0.25})
     _, alone = run(questions, start, tmp_path / "alone", epochs=1, **settings)
     assert both[0].loss == pytest.approx(0.25 * told[0].loss + 0.75 * alone[0].loss, rel=1e-4)
+
+
+def test_a_teacher_reads_the_question_in_full(base: Path) -> None:
+    asked = [
+        replace(each, question=f"{country} capital", in_full=each.question)
+        for each, country in zip(EXAMPLES, CITIES, strict=True)
+    ]
+    task = make_task(base, asked, batch_size=5, unanswerable=0, negative_share=0, teacher_weight=1, temperature=1)
+    inputs = Inputs(EXAMPLES, task._inputs.tokenizer, task._inputs.config)
+    task._teacher = Teacher(task.model, inputs)
+    expected = 0.0
+    for number, each in enumerate(asked):
+        log_p, log_q = (_answers(task, read, number, each.passage, each.answers) for read in (inputs, task._inputs))
+        expected += float((log_p.exp() * (log_p - log_q)).sum()) / len(asked)
+    assert expected > 1e-4
+    assert task.backward(0).loss == pytest.approx(expected, rel=1e-3)
+
+
+def _answers(
+    task: ReadingTask, inputs: Inputs, number: int, passage: TitledText, answers: Sequence[tuple[int, int]]
+) -> torch.Tensor:
+    """Logs of the shares of the passage's spans, and of no answer."""
+    seen = inputs.read(number, passage, answers)
+    with torch.no_grad():
+        [odds_TW] = task._odds(task.model, inputs, [seen]).double()
+    of_passage = odds_TW[seen.reading.body :][: len(seen.reading.offsets_T2)].flatten()
+    return torch.cat([of_passage, torch.zeros(1)]).log_softmax(dim=0)
+
+
+def test_what_leaves_a_teacher_room_for_less_is_skipped(base: Path) -> None:
+    wordy = replace(EXAMPLES[0], in_full=EXAMPLES[0].question * 3, passage=TitledText("", EXAMPLES[0].passage.text * 5))
+    task = make_task(base, [wordy, EXAMPLES[1]], unanswerable=0, negative_share=0)
+    full = [replace(each, question=each.in_full or each.question) for each in (wordy, EXAMPLES[1])]
+    task._teacher = Teacher(task.model, Inputs(full, task._inputs.tokenizer, task._inputs.config))
+    assert task.backward(0).skipped == 1
 
 
 def test_a_run_resumes_with_the_same_teacher_only(questions: Path, start: Path, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Reads files of questions, each with the passage that answers it, to train a reader on.
 
 Knows: JSONL of `{"id", "title", "context", "question", "answers": [{"text", "start"}], "negatives": [{"title",
-"context"}]}` (`start` in characters of the context; no answers means that the passage does not say), and SQuAD 1.1
-and 2.0. Does not know: tokens or models.
+"context"}], "in_full"}` (`start` in characters of the context; no answers means that the passage does not say), and
+SQuAD 1.1 and 2.0. Does not know: tokens or models.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class ReadingExample:
     """A question (or a text with a blank `[MASK]`), a passage, and the character ranges of the answers in the passage.
 
     No ranges: the passage does not answer the question. `negatives` are further passages that do not answer it.
+    `in_full` is the question as a teacher reads it, if that is another: in whole words where `question` has keywords.
     """
 
     id: str
@@ -40,6 +41,7 @@ class ReadingExample:
     passage: TitledText
     answers: tuple[tuple[int, int], ...]
     negatives: tuple[TitledText, ...] = ()
+    in_full: str = ""
 
     @property
     def texts(self) -> list[str]:
@@ -120,7 +122,10 @@ def _example(record: Mapping[str, Any], number: str) -> ReadingExample:
     answers = record.get("answers", []) if not record.get("is_impossible") else []
     negatives = tuple(map(_passage, record.get("negatives", [])))
     ranges = tuple(dict.fromkeys(_range(passage.text, answer) for answer in answers))
-    return ReadingExample(str(record.get("id", number)), question, passage, ranges, negatives)
+    in_full = record.get("in_full", "")
+    if not isinstance(in_full, str):
+        raise ValueError(f"in_full {in_full!r} is not a text")
+    return ReadingExample(str(record.get("id", number)), question, passage, ranges, negatives, in_full)
 
 
 def _passage(record: Mapping[str, Any]) -> TitledText:

@@ -58,7 +58,8 @@ def prepare(run: Run, config: ReaderTrainConfig) -> Job:
 
 
 def _teacher(examples: Sequence[ReadingExample], config: ReaderTrainConfig, reader: ReaderConfig, run: Run) -> Teacher:
-    """The teacher, and its inputs of what the reader sees. Raises InputError if its answers have another width."""
+    """The teacher, and its inputs of what the reader sees, with questions in full. Raises InputError if its answers
+    have another width."""
     source = locate(config.teacher, ReaderConfig)
     if source.config.span_width != reader.span_width:
         raise InputError(
@@ -66,7 +67,8 @@ def _teacher(examples: Sequence[ReadingExample], config: ReaderTrainConfig, read
             "they must be the same: name another teacher"
         )
     model, tokenizer = load_reader(source)
-    return Teacher(model, Inputs(examples, tokenizer, reader, run.counter("tokenizing texts for the teacher")))
+    asked = [replace(example, question=example.in_full or example.question) for example in examples]
+    return Teacher(model, Inputs(asked, tokenizer, reader, run.counter("tokenizing texts for the teacher")))
 
 
 def compared_with(source: ModelSource[ReaderConfig], model: SpanReaderModel) -> SpanReaderModel | Path:

@@ -209,15 +209,20 @@ class ReadingTask:
     def backward(self, step: int) -> Step:
         """Add the gradient of `reading_loss`, and of `distillation_loss` if there is a teacher, for the step's
         questions. Those are skipped whose answer is no legal span of their passage, such as one longer than
-        `span_width`: they would teach that there is none."""
+        `span_width` (they would teach that there is none), and those that leave a teacher room for less of it."""
         batches = self._epoch(step // self._per_epoch)
         numbers = batches[step % self._per_epoch]
-        shown = [inputs for number in numbers.tolist() if (inputs := self._shown(self._inputs, number, step))]
+        both = [
+            (inputs, taught)
+            for number in numbers.tolist()
+            if (inputs := self._shown(self._inputs, number, step))
+            and (taught := self._taught(inputs, number, step)) is not None
+        ]
+        shown = [inputs for inputs, _ in both]
         skipped = len(numbers) - len(shown)
         if not shown:
             return Step(None, 0, skipped)
-        read = [seen for inputs in shown for seen in inputs]
-        taught = self._taught(read, numbers.tolist(), step)
+        read, taught = ([seen for inputs in part for seen in inputs] for part in zip(*both, strict=True))
         question_B = torch.tensor([q for q, inputs in enumerate(shown) for _ in inputs])
         odds, right, owner, soft = [], [], [], []
         width = max(len(seen.reading.pair.ids_T) for seen in read)
@@ -233,7 +238,7 @@ class ReadingTask:
             right.append(torch.nn.functional.pad(right_BTW, (0, 0, 0, missing)))
             owner.append(question_B[members])
             if taught:
-                soft_BTW = self._soft([taught[member] for member in members])
+                soft_BTW = self._soft(part, [taught[member] for member in members])
                 soft.append(torch.nn.functional.pad(soft_BTW, (0, 0, 0, missing), value=NEVER))
         loss = taught_loss(
             torch.cat(odds),
@@ -254,26 +259,34 @@ class ReadingTask:
             odds_BTW: Tensor = model(batch, torch.from_numpy(legal_BTW).to(self.device))
         return odds_BTW
 
-    def _taught(self, read: Sequence[Input], numbers: Sequence[int], step: int) -> list[Input]:
-        """The teacher's inputs of the same windows. Raises InputError if they are of other tokens."""
+    def _taught(self, read: Sequence[Input], number: int, step: int) -> list[Input] | None:
+        """The teacher's inputs of an example's windows, none without a teacher; None if its question in full leaves
+        room for less. Raises InputError if they are of other tokens."""
         if self._teacher is None:
             return []
-        taught = [seen for number in numbers for seen in self._shown(self._teacher.inputs, number, step)]
-        ours, theirs = (
-            [(seen.reading.body, seen.reading.offsets_T2.tolist()) for seen in inputs] for inputs in (read, taught)
+        taught = self._shown(self._teacher.inputs, number, step)
+        ours, theirs = ([seen.reading.offsets_T2.tolist() for seen in inputs] for inputs in (read, taught))
+        if ours == theirs:
+            return taught
+        if self._inputs.examples[number].in_full:
+            return None
+        raise InputError(
+            f"teacher {self._config.teacher!r} cuts texts into other tokens than the reader; name one whose base "
+            "has the same vocabulary and takes inputs as long"
         )
-        if ours != theirs:
-            raise InputError(
-                f"teacher {self._config.teacher!r} cuts texts into other tokens than the reader; name one whose base "
-                "has the same vocabulary and takes inputs as long"
-            )
-        return taught
 
     @torch.no_grad()
-    def _soft(self, taught: Sequence[Input]) -> Tensor:
-        """The teacher's odds of the spans: [B, T, W]."""
+    def _soft(self, read: Sequence[Input], taught: Sequence[Input]) -> Tensor:
+        """The teacher's odds of the spans, each at its place in the reader's input: [B, T, W]."""
         assert self._teacher is not None
-        return self._odds(self._teacher.model, self._teacher.inputs, taught)
+        odds_BTW = self._odds(self._teacher.model, self._teacher.inputs, taught)
+        longest = max(len(seen.reading.pair.ids_T) for seen in read)
+        soft_BTW = odds_BTW.new_full((len(read), longest, odds_BTW.shape[2]), NEVER)
+        for row, (own, theirs) in enumerate(zip(read, taught, strict=True)):
+            length = len(own.reading.offsets_T2)
+            own_body, their_body = (slice(seen.reading.body, seen.reading.body + length) for seen in (own, theirs))
+            soft_BTW[row, own_body] = odds_BTW[row, their_body]
+        return soft_BTW
 
     def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
         """An epoch's batches: each file's share, examples of similar length together."""
@@ -313,7 +326,9 @@ class ReadingTask:
         digest = hashlib.sha256()
         for example in self._inputs.examples:
             negatives = "\0".join(negative.text for negative in example.negatives)
-            digest.update(f"{example.question}\0{example.passage.text}\0{example.answers}\0{negatives}\n".encode())
+            digest.update(
+                f"{example.question}\0{example.passage.text}\0{example.answers}\0{negatives}\n{example.in_full}".encode()
+            )
         shares = [share for *_, share in self._shares]
         data = {"digest of the examples": digest.hexdigest()[:16], "shares": shares}
         if self._teacher:
