@@ -23,6 +23,7 @@ from quoth.npm import blanks
 from quoth.npm.blanks import LEAST, Asked, combine, passages_of, surest, words_beside
 from quoth.realm.model import REALM, GivenReader
 from quoth.records import Evidence, Passage, Prediction
+from quoth.text.passages import is_balanced
 from quoth.text.tokenizer import FastTokenizer, masked_ids
 from quoth.timing import STEPS, timed
 from tiny import TEXT, tiny_npm, tiny_realm
@@ -351,6 +352,23 @@ def test_what_is_banned_is_no_answer_of_the_reader_either(npm: quoth.NPM) -> Non
     assert not any({"paris", "is", "the", "of", "france"} & set(each) for each in answers(ban_query=True))
 
 
+def test_the_reader_fills_no_blank_with_half_a_pair_of_brackets(
+    npm: quoth.NPM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def halves(text: str) -> list[str]:
+        options = npm.settled(FillOptions(passages=4, read=4))
+        asked = npm.asked([text], [text.replace("[MASK]", "")], [()], options)
+        [(_, marked)] = npm.proposed_and_marked(asked, options)
+        return [each.best.text for each in marked if each.best.text.count("(") != each.best.text.count(")")]
+
+    assert not halves("Seoul is the [MASK] of Korea.")
+    opened = halves("The capital is [MASK]) of Korea.")  # the text has the other half
+    assert opened
+    assert all(each.rindex("(") > each.rfind(")") for each in opened)
+    monkeypatch.setattr(blanks, "is_balanced", lambda text: True)
+    assert halves("Seoul is the [MASK] of Korea.")
+
+
 def test_answers_that_overlap_are_listed_if_asked_for_with_a_reader_too() -> None:
     marked = [proposal("rome", 0.8, (2, 10)), proposal("the Rome", 0.1, (2, 6))]
     assert [each.text for each in combine("[MASK] is large.", [], marked, (1.0, 1.0, 0.0), 5, distinct=False)] == [
@@ -387,7 +405,8 @@ def test_a_passages_bm25_score_counts_when_a_blank_is_read(
     [(_, found)] = npm.proposed_and_marked(Asked([text], [ranked], [()]), npm.settled(FillOptions(read=4)))
     sources = [Source(corpus.passage(row), corpus.name, math.log(s / ranked[0][0])) for s, (_, row) in ranked]
     [spans] = span_reader.read([text], [[each.passage for each in sources]])
-    expected = predict_spans(sources, spans, 50, distinct=False, prior=3.0)
+    marked = predict_spans(sources, spans, 50, distinct=False, prior=3.0)
+    expected = [each for each in marked if is_balanced(each.text)]
     assert [each.best.text for each in found] == [each.text for each in expected]
     assert [each.best.probability for each in found] == pytest.approx([each.probability for each in expected])
 

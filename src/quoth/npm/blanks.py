@@ -43,7 +43,7 @@ from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
 from quoth.records import Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS, surface_group, words
-from quoth.text.passages import sentences
+from quoth.text.passages import is_balanced, sentences
 from quoth.text.tokenizer import MASK, FastTokenizer, Tokens
 from quoth.timing import step
 
@@ -257,7 +257,7 @@ class BlankFiller(CorpusModel):
             sources = [self._sources(ranking[: options.read], among) for ranking in asked.ranked]
         spans = self._read(asked.texts, sources)
         phrases = self.per_text(asked, options)
-        marked = list(map(self._marked, sources, spans, phrases))
+        marked = list(map(self._marked, asked.texts, sources, spans, phrases))
         proposed: list[list[Proposal]] = [[] for _ in marked]
         unsure = [n for n, found in enumerate(marked) if options.everywhere or surest(found) < SURE_ENOUGH]
         part = asked.only(unsure)
@@ -267,7 +267,7 @@ class BlankFiller(CorpusModel):
         for n, group, read in zip(unsure, more, self._read(part.texts, more), strict=True):
             if read:
                 seen = [*sources[n][: len(spans[n])], *group]
-                marked[n] = self._marked(seen, [*spans[n], *read], phrases[n])
+                marked[n] = self._marked(asked.texts[n], seen, [*spans[n], *read], phrases[n])
         return list(zip(proposed, marked, strict=True))
 
     def _sources(self, ranking: Ranking, among: int) -> list[Source]:
@@ -289,17 +289,21 @@ class BlankFiller(CorpusModel):
                 )
             ]
 
-    def _marked(self, sources: Sequence[Source], spans: Sequence[Spans], options: ResolvedOptions) -> list[Proposal]:
+    def _marked(
+        self, text: str, sources: Sequence[Source], spans: Sequence[Spans], options: ResolvedOptions
+    ) -> list[Proposal]:
         """What the reader marks in the passages that it read, without what may not answer."""
         found = propose_spans(sources[: len(spans)], spans, PROPOSED, self.reader.config.prior)
-        return [each for each in found if self._may_answer(each.best.text, options)]
+        return [each for each in found if self._may_answer(text, each.best.text, options)]
 
-    def _may_answer(self, text: str, options: ResolvedOptions) -> bool:
-        """Whether a span that the reader marked is free of banned tokens, and not of stop words alone if these are
-        banned."""
-        if options.stop_words and not naming(text):
+    def _may_answer(self, text: str, phrase: str, options: ResolvedOptions) -> bool:
+        """Whether a span that the reader marked is free of banned tokens, not of stop words alone if these are banned,
+        and without half a pair of brackets or quotes, unless the text has the other half."""
+        if options.stop_words and not naming(phrase):
             return False
-        return not options.banned_ids or options.banned_ids.isdisjoint(self._token_ids([text]))
+        if options.banned_ids and not options.banned_ids.isdisjoint(self._token_ids([phrase])):
+            return False
+        return is_balanced(phrase) or is_balanced(text.replace(MASK, phrase))
 
     def with_mask(self, text: str) -> str:
         """A text with `[MASK]` for its blank."""
