@@ -28,9 +28,9 @@ class Setup(NamedTuple):
 
 Keys = Literal["tokens", "passages", "entities"]
 Format = Literal[
-    *("jsonl", "csv", "tsv", "parquet", "text", "markdown", "rst", "man"),
-    *("pdf", "html", "docx", "pptx", "xlsx", "odt", "epub", "eml"),
-]
+    "jsonl", "csv", "tsv", "parquet", "text", "markdown", "rst", "man",
+    "pdf", "html", "docx", "pptx", "xlsx", "odt", "epub", "eml",
+]  # fmt: skip
 Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 

@@ -144,8 +144,8 @@ def _place(place: Evidence) -> dict[str, Any]:
 
 
 PLACE_KEYS = ("document_id", "title", "start", "end", "passage", "corpus", "score", "location", "read_as")
-"""The keys that a search adds to a document's metadata; `location` only where it is known, `read_as` (the query that was
-searched) only if words of it were misspelt."""
+"""The keys that a search adds to a document's metadata; `location` only where it is known, `read_as`, the
+query that was searched, only if words of it were misspelt."""
 
 
 @dataclass(frozen=True, slots=True)
