@@ -80,7 +80,7 @@ def _characters(part: Any) -> str:
         kind = _kind(child)
         if kind in _SPACES:
             said.append(_SPACES[kind])
-        elif kind not in _LEFT_OUT and kind != "note":
+        elif isinstance(child.tag, str) and kind not in _LEFT_OUT and kind != "note":  # else an XML comment
             said.append(_characters(child) + ("\n" if kind in ("p", "h") else ""))
         said.append(child.tail or "")
     return "".join(said)
