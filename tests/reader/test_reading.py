@@ -271,6 +271,23 @@ def test_a_teacher_reads_the_question_in_full(base: Path) -> None:
     assert task.backward(0).loss == pytest.approx(expected, rel=1e-3)
 
 
+def test_questions_in_full_come_from_the_files(questions: Path, start: Path, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in questions.read_text("utf-8").splitlines()]
+    settings = {"teacher": start, "teacher_weight": 1, "learning_rate": 0, "unanswerable": 0, "epochs": 1}
+
+    def loss(file: str, output: str, *in_full: object) -> float:
+        told = [line | ({"in_full": in_full[0]} if in_full else {}) for line in lines]
+        (tmp_path / file).write_text("\n".join(map(json.dumps, told)), "utf-8")
+        return run(tmp_path / file, start, tmp_path / output, **settings)[1][0].loss
+
+    assert loss("a.jsonl", "a") == pytest.approx(0, abs=1e-5)
+    assert loss("b.jsonl", "b", "Which river runs east?") > 1e-3
+    with pytest.raises(InputError, match="digest of the examples"):
+        loss("b.jsonl", "b", "Who sat above the door?")
+    with pytest.raises(InputError, match=r"b.jsonl:1: in_full 3 is not a text"):
+        loss("b.jsonl", "c", 3)
+
+
 def _answers(
     task: ReadingTask, inputs: Inputs, number: int, passage: TitledText, answers: Sequence[tuple[int, int]]
 ) -> torch.Tensor:
