@@ -16,13 +16,14 @@ _META = f"""<office:document-meta {_NAMES} xmlns:dc="http://purl.org/dc/elements
 </office:meta></office:document-meta>"""
 
 
-def written(body: str, kind: str = "text", manifest: str = _MANIFEST) -> bytes:
+def written(body: str, kind: str = "text", manifest: str = _MANIFEST, meta: str = _META) -> bytes:
     content = f"<office:document-content {_NAMES}><office:body><office:{kind}>{body}</office:{kind}></office:body>"
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("META-INF/manifest.xml", manifest)
         archive.writestr("content.xml", content + "</office:document-content>")
-        archive.writestr("meta.xml", _META)
+        if meta:
+            archive.writestr("meta.xml", meta)
     return stream.getvalue()
 
 
@@ -49,6 +50,11 @@ def test_paragraphs_lists_and_notes() -> None:
         ("Since 1907.", "note 1"),
     ]  # fmt: skip
     assert source.metadata == {"title": "Of Kenya", "author": "Bob", "date": "2024-05-01"}
+
+
+def test_a_comments_author_is_not_the_documents() -> None:
+    comment = '<office:annotation><dc:creator xmlns:dc="http://purl.org/dc/elements/1.1/">Eve</dc:creator></office:annotation>'
+    assert odt.read(written(f"<text:p>Text.{comment}</text:p>", meta=""), "x.odt").metadata == {}
 
 
 def test_a_table_and_one_inside_it() -> None:

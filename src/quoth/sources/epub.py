@@ -6,11 +6,10 @@ Knows the container: which files are the book's parts (cover, chapters, notes), 
 
 import posixpath
 import zipfile
-from typing import Any
 from urllib.parse import unquote
 
 from quoth.sources import html
-from quoth.sources.office import opened, parsed
+from quoth.sources.office import described, opened, parsed
 from quoth.sources.source import Source, Text
 
 _PAGES = ("application/xhtml+xml", "text/html")
@@ -22,8 +21,8 @@ def read(content: bytes, name: str) -> Source:
     names = set(archive.namelist())
     if "META-INF/container.xml" not in names:
         raise ValueError("no META-INF/container.xml in it; is it an e-book?")
-    root = parsed(archive.read("META-INF/container.xml")).find(".//{*}rootfile")
-    book = parsed(archive.read(root.get("full-path")))
+    package = parsed(archive.read("META-INF/container.xml")).find(".//{*}rootfile").get("full-path")
+    book = parsed(archive.read(package))
     files = {each.get("id"): each for each in book.iterfind("{*}manifest/{*}item")}
     locked = _locked(archive) if "META-INF/encryption.xml" in names else set()
     text = Text("element")
@@ -31,18 +30,13 @@ def read(content: bytes, name: str) -> Source:
         item = files.get(reference.get("idref"))
         if item is None or item.get("media-type") not in _PAGES or "nav" in (item.get("properties") or "").split():
             continue
-        file = posixpath.normpath(posixpath.join(posixpath.dirname(root.get("full-path")), unquote(item.get("href"))))
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(item.get("href"))))
         if file in locked:
             raise ValueError("it is encrypted; only books without copy protection are read")
         if file in names:
             text.gap()
             html.write(archive.read(file), text, f"part {number}, ")
-    facts = {fact: _said(book, fact) for fact in ("title", "creator", "date")}
-    return text.source({"title": facts["title"], "author": facts["creator"], "date": facts["date"][:10]})
-
-
-def _said(book: Any, fact: str) -> str:
-    return " ".join((book.findtext(f"{{*}}metadata/{{*}}{fact}") or "").split())
+    return text.source(described(book))
 
 
 def _locked(archive: zipfile.ZipFile) -> set[str]:

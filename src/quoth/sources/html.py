@@ -102,8 +102,8 @@ def _is_left_out(node: Any) -> bool:
         return True
     given = node.attributes
     hidden = "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _ROLES
-    hidden = hidden or not _MARKS.isdisjoint({given.get("role"), given.get("epub:type")})
-    return hidden or (node.tag == "header" and node.css_first("h1") is None)
+    is_mark = not _MARKS.isdisjoint({given.get("role"), given.get("epub:type")})
+    return hidden or is_mark or (node.tag == "header" and node.css_first("h1") is None)
 
 
 class _Writer:

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-from quoth.sources.office import opened, parsed
+from quoth.sources.office import described, opened, parsed
 from quoth.sources.source import Cell, Piece, Source, Text
 
 _LEFT_OUT = {"tracked-changes", "annotation", "table-of-content", "alphabetical-index", "forms", "sequence-decls"}
@@ -30,9 +30,7 @@ def read(content: bytes, name: str) -> Source:
     for number, note in enumerate(body.iter("{*}note-body"), 1):
         writer.text.gap()
         writer.text.pieces([Piece(_characters(note), (f"note {number}",))])
-    meta = parsed(archive.read("meta.xml")) if "meta.xml" in archive.namelist() else body
-    title, author, date = (meta.findtext(f".//{{*}}{name}") or "" for name in ("title", "creator", "date"))
-    return writer.text.source({"title": title, "author": author, "date": date[:10]})
+    return writer.text.source(described(parsed(archive.read("meta.xml"))) if "meta.xml" in archive.namelist() else {})
 
 
 class _Writer:

@@ -9,6 +9,7 @@ import zipfile
 from typing import Any
 
 _MOST_BYTES, _MOST_FILES = 1 << 30, 100_000
+_CORE, _FACTS = "{http://purl.org/dc/elements/1.1/}", ("title", "creator", "date")
 _OLD = b"\xd0\xcf\x11\xe0"
 
 
@@ -34,6 +35,12 @@ def parsed(content: bytes) -> Any:
         return etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
     except etree.XMLSyntaxError as error:
         raise ValueError(f"a file in it is damaged ({error})") from None
+
+
+def described(part: Any) -> dict[str, Any]:
+    """A document's title, author and date as Dublin Core has them below a part of a file in XML."""
+    title, author, date = (" ".join((part.findtext(f".//{_CORE}{fact}") or "").split()) for fact in _FACTS)
+    return {"title": title, "author": author, "date": date[:10]}
 
 
 def facts(properties: Any) -> dict[str, Any]:
