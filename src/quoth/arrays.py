@@ -44,29 +44,24 @@ _ALIGNED = 64
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
     """Writes a `.npy` file; no pickle. Raises OSError where the disk is full (np.save may not notice)."""
-    save_pieces(path, len(array), [array])
+    save_pieces(path, [array])
 
 
-def save_pieces(path: Path, total: int | None, pieces: Iterable[NDArray[Any]]) -> None:
-    """Writes a `.npy` file of arrays end to end, at least one array; one in memory at a time.
-
-    `total` is the number of rows in all; with None they are counted.
-    """
-    at = 0
+def save_pieces(path: Path, pieces: Iterable[NDArray[Any]]) -> None:
+    """Writes a `.npy` file of arrays end to end, at least one array; one in memory at a time."""
+    rows = 0
     like: NDArray[Any] | None = None
     with create(path) as stream:
         for piece in pieces:
             if like is None:
                 like = piece[:0].copy()
-                _write_header(stream, like, total or 0)
+                _write_header(stream, like, 0)
             for block in in_blocks(piece):
                 stream.write(block.tobytes())
-            at += len(piece)
+            rows += len(piece)
         assert like is not None
-        assert total in (None, at)
-        if total is None:
-            stream.seek(0)
-            _write_header(stream, like, at)
+        stream.seek(0)
+        _write_header(stream, like, rows)
 
 
 def _write_header(stream: BinaryIO, like: NDArray[Any], rows: int) -> None:
@@ -125,22 +120,21 @@ def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = No
     Raises CorruptionError if it is damaged, or is not of the type and shape given; -1 stands for any length.
     """
     array: NDArray[Any]
+    there = size_of(path)
     try:
-        if size_of(path) > SMALL:
+        if there > SMALL:
             mapped = np.lib.format.open_memmap(path, mode="r")
             array, size = np.asarray(mapped), mapped.offset + mapped.nbytes
         else:
             with path.open("rb") as stream:
                 array, size = np.lib.format.read_array(stream, allow_pickle=False), stream.tell()
-    except CorruptionError:
-        raise
     except FileNotFoundError:  # removed since
         raise CorruptionError(f"{path}: the file is missing") from None
     except Exception as error:  # of a damaged header numpy makes nearly any error
         if isinstance(error, OSError) and error.errno:
             raise  # no permission, for example
         raise CorruptionError(f"{path}: damaged, no longer an array ({_reason(error)})") from None
-    if size != path.stat().st_size:
+    if size != there:
         raise CorruptionError(f"{path}: damaged, its header speaks of {size} bytes")
     fits = shape is None or (len(shape) == array.ndim and all(map(lambda n, m: n in (-1, m), shape, array.shape)))
     if not fits or (dtype is not None and array.dtype != dtype):

@@ -135,7 +135,7 @@ class Builder:
         quantizer = self._quantizer()
         precision = "fp32" if self._is_quantized and quantizer is None else self._precision
         blocks = (block_ND for vectors_ND in self._vectors(first, last, columns) for block_ND in in_blocks(vectors_ND))
-        save_pieces(fresh / "vectors.npy", None, (stored(each, precision, quantizer) for each in blocks))
+        save_pieces(fresh / "vectors.npy", (stored(each, precision, quantizer) for each in blocks))
         save_columns(fresh, lambda: columns)
         publish_directory(fresh, part)
 
@@ -191,7 +191,7 @@ class Builder:
         for part in parts:
             vectors_ND, fresh = open_array(part / "vectors.npy", None, (-1, -1)), part / "codes.npy"
             if vectors_ND.dtype.kind == "f":
-                save_pieces(fresh, None, (stored(each, self._precision, quantizer) for each in in_blocks(vectors_ND)))
+                save_pieces(fresh, (stored(each, self._precision, quantizer) for each in in_blocks(vectors_ND)))
                 fresh.replace(part / "vectors.npy")
 
     def _fit(self, parts: list[Path]) -> None:
@@ -220,7 +220,7 @@ class Builder:
         shutil.rmtree(whole, ignore_errors=True)
         whole.mkdir()
         save_columns(whole, lambda: map(open_columns, parts))
-        save_pieces(whole / "vectors.npy", None, (open_array(part / "vectors.npy") for part in parts))
+        save_pieces(whole / "vectors.npy", (open_array(part / "vectors.npy") for part in parts))
         if self._is_quantized:
             shutil.copy(self._work / "quantizer.npy", whole)
         facts = {"format": FORMAT, "model": self._encoder.name, "fingerprint": self._encoder.fingerprint}

@@ -310,7 +310,7 @@ def copy_table(part: Path, tables: Sequence[Path], origin_P2: NDArray[np.int64],
         for table, numbers in _runs(origin_P2)
         if table >= 0
     )
-    save_pieces(part / "vectors.npy", total, copied)
+    save_pieces(part / "vectors.npy", copied)
     atomic_write_json(part / TABLE, facts | {"tokens": total})
 
 

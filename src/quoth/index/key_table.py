@@ -294,8 +294,8 @@ def save_columns(folder: Path, pieces: Callable[[], Iterable[KeyColumns]]) -> No
     save_array(folder / "origin.npy", np.concatenate(origins))
     # Two bytes per token do for passages below 65,536 characters, which nearly all are.
     narrow = np.uint16 if longest < 1 << 16 else np.uint32
-    save_pieces(folder / "kind.npy", total, _numbers(kinds_G, pieces()))
-    save_pieces(folder / "place.npy", total, (_places(piece).astype(narrow) for piece in pieces()))
+    save_pieces(folder / "kind.npy", _numbers(kinds_G, pieces()))
+    save_pieces(folder / "place.npy", (_places(piece).astype(narrow) for piece in pieces()))
 
 
 def _numbers(kinds_G: NDArray[Any], pieces: Iterable[KeyColumns]) -> Iterator[NDArray[np.uint32]]:
