@@ -204,7 +204,7 @@ def _name_of(folder: Path) -> str:
     """The hub id of a base's folder, as far as it says, else its path. Raises ModelNotFoundError if it is no model."""
     if not (folder / "config.json").is_file():
         raise ModelNotFoundError(f"{str(folder)!r} has no config.json; name the folder of a base encoder")
-    weights = folder / "model.safetensors"
+    weights = folder / WEIGHTS
     if weights.is_file() and sha256_file(weights) in MINILM_SHA256:
         return MINILM
     return str(read_json(folder / "config.json").get("_name_or_path") or folder.resolve())
@@ -264,18 +264,16 @@ def _bundled(name: str, file: str) -> Path:
 
 def find_base(wanted: str, folder: str | None) -> str:
     """The folder (or hub id) of a base encoder; a given `folder` comes first. Raises ModelNotFoundError."""
+    if wanted != MINILM:
+        return wanted if folder is None else folder
     if folder is None:
-        return str(_bundled(MINILM_FOLDER, "config.json")) if wanted == MINILM else wanted
-    return _checked(Path(folder)) if wanted == MINILM else folder
-
-
-def _checked(folder: Path) -> str:
-    weights = folder / "model.safetensors"
+        return str(_bundled(MINILM_FOLDER, "config.json"))
+    weights = Path(folder, WEIGHTS)
     if not weights.is_file():
-        raise ModelNotFoundError(f"{str(folder)!r} has no model.safetensors; name a folder of {MINILM}")
+        raise ModelNotFoundError(f"{str(weights.parent)!r} has no {WEIGHTS}; name a folder of {MINILM}")
     if (digest := sha256_file(weights)) not in MINILM_SHA256:
         raise ModelNotFoundError(
             f"{str(weights)!r} has sha256 {digest[:12]}…, not that of {MINILM} ({MINILM_SHA256[0][:12]}…); leave out "
             "--base for the one that Quoth brings"
         )
-    return str(folder)
+    return str(weights.parent)

@@ -6,6 +6,7 @@ Knows bytes. Does not know what they are for.
 import os
 import resource
 import sys
+from contextlib import suppress
 from errno import ENOMEM
 from pathlib import Path
 
@@ -24,12 +25,9 @@ _LACKING = ("allocate memory", "unable to allocate", "not enough memory", "bad_a
 def bytes_named(text: str) -> int:
     """`2GB`, `1.5 GB` or `500MB` as a number. Raises InputError."""
     number, unit = text.strip()[:-2], text.strip()[-2:]
-    try:
-        count = float(number) * UNITS[unit]
-        if 0 < count < 2**60:
+    with suppress(KeyError, ValueError):
+        if 0 < (count := float(number) * UNITS[unit]) < 2**60:
             return int(count)
-    except (KeyError, ValueError):
-        pass
     raise InputError(f"{text!r} is not an amount of memory; write it like 500MB or 2GB")
 
 

@@ -242,11 +242,10 @@ class Prediction:
 
     def to_row(self) -> dict[str, Any]:
         """The prediction with its best place, without nesting: a row of a table."""
-        row: dict[str, Any] = {"text": self.text, "probability": self.probability, "log_score": self.log_score}
-        row |= {"status": self.status, "abstained": self.abstained}
+        own = ("text", "probability", "log_score", "status", "abstained")
+        of_place = ("document_id", "title", "passage", "start", "end", "context", "corpus")
         best = self.evidence[0] if self.evidence else None
-        row |= {name: getattr(best, name, None) for name in ("document_id", "title", "passage", "start", "end")}
-        row |= {name: getattr(best, name, None) for name in ("context", "corpus")}
+        row = {name: getattr(self, name) for name in own} | {name: getattr(best, name, None) for name in of_place}
         return row | {"num_places": self.num_places}
 
 

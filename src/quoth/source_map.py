@@ -16,7 +16,7 @@ lowest bytes of a column first. A word on a page takes about 5 bytes.
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -174,7 +174,7 @@ def locate(source_map: bytes, start: int, end: int) -> Location | None:
     if kind != "page":
         return Location(**first)
     parts = (_cut(run, start, end) for run in runs if run[2] == first["page"])
-    return Location(page=first["page"], rectangles=tuple(_joined(parts)))
+    return Location(page=first["page"], rectangles=_joined(parts))
 
 
 def _cut(run: Run, start: int, end: int) -> Rectangle:
@@ -185,16 +185,15 @@ def _cut(run: Run, start: int, end: int) -> Rectangle:
     return round(low / 100, 2), top / 100, round(high / 100, 2), bottom / 100
 
 
-def _joined(parts: Iterator[Rectangle]) -> Iterator[Rectangle]:
+def _joined(parts: Iterable[Rectangle]) -> tuple[Rectangle, ...]:
     """The rectangles, those that follow each other on a line as one."""
-    now: Rectangle | None = None
+    joined = list[Rectangle]()
     for left, top, right, bottom in parts:
-        if now is not None:
-            overlap = min(bottom, now[3]) - max(top, now[1])
-            if 2 * overlap > min(bottom - top, now[3] - now[1]) and -1 < left - now[2] < _NEAR:
-                now = (now[0], min(top, now[1]), max(right, now[2]), max(bottom, now[3]))
+        if joined:
+            first, upper, last, lower = joined[-1]
+            overlap = min(bottom, lower) - max(top, upper)
+            if 2 * overlap > min(bottom - top, lower - upper) and -1 < left - last < _NEAR:
+                joined[-1] = (first, min(top, upper), max(right, last), max(bottom, lower))
                 continue
-            yield now
-        now = (left, top, right, bottom)
-    if now is not None:
-        yield now
+        joined.append((left, top, right, bottom))
+    return tuple(joined)

@@ -291,8 +291,8 @@ def _document(record: Mapping[str, Any], number: str | None) -> Document:
             raise ValueError("text is a list, but not only of strings")
         text = "".join(paragraph if paragraph.endswith("\n") else paragraph + "\n" for paragraph in text)
     metadata = {key: value for key, value in record.items() if key not in (*ID_FIELDS, *TITLE_FIELDS, "text")}
-    if isinstance(inner := metadata.get("metadata"), dict):
-        metadata = {**{key: value for key, value in metadata.items() if key != "metadata"}, **inner}
+    if isinstance(metadata.get("metadata"), dict):
+        metadata |= metadata.pop("metadata")
     return Document(number or str(given), _first(record, TITLE_FIELDS) or "", text, metadata)
 
 

@@ -3,7 +3,7 @@
 Knows rows, documents, passages and their words. Does not know who writes, when, or how to move to another snapshot.
 
 Shape suffixes that differ from the project's: D documents that were ever given a number, X deleted ones, R rows, N
-hits.
+intervals of rows.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from copy import copy
 from functools import cached_property, reduce
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +83,8 @@ class Deletions:
 
     def hide(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these passage rows belong to a deleted document: bool [R]."""
-        if not len(self):
-            return np.zeros(len(rows_R), bool)
-        # Ordered by document, the intervals are ordered by row too, and disjoint: one bisection per row decides.
-        place_R = np.searchsorted(self._first_X, rows_R, "right") - 1
-        hidden_R: NDArray[np.bool_] = (place_R >= 0) & (rows_R < self._last_X[place_R])
-        return hidden_R
+        # Ordered by document, the intervals are ordered by row too, and disjoint.
+        return _inside(rows_R, self._first_X, self._last_X)
 
     def plus(self, deletions: Iterable[Deletion]) -> Deletions:
         """This set with more documents, which must not be in it yet."""
@@ -98,6 +95,16 @@ class Deletions:
         """This set without the documents in [first, last)."""
         first, last = np.searchsorted(self._documents_X, [first_document, last_document])
         return Deletions(np.delete(self._table_X3, slice(first, last), axis=0))
+
+
+def _inside(rows_R: NDArray[np.int64], first_N: NDArray[np.int64], last_N: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows are in an interval [first, last) of these, which ascend and do not overlap: bool [R]."""
+    if not len(first_N):
+        return np.zeros(len(rows_R), bool)
+    # A row below the first interval has place -1, which reads the end of the last: the first test excludes it.
+    place_R = np.searchsorted(first_N, rows_R, "right") - 1
+    inside_R: NDArray[np.bool_] = (place_R >= 0) & (rows_R < last_N[place_R])
+    return inside_R
 
 
 class Snapshot:
@@ -142,8 +149,7 @@ class Snapshot:
         }
         if superseded:
             self.deletions = self.deletions.plus(each for each in superseded if each[0] not in self.deletions)
-        self._first_rows = [segment.first_row for segment in self.segments]
-        self._first_R = np.array(self._first_rows, np.int64)
+        self._first_R = np.array([segment.first_row for segment in self.segments], np.int64)
         self._last_R = np.array([segment.last_row for segment in self.segments], np.int64)
 
     @cached_property
@@ -196,20 +202,15 @@ class Snapshot:
 
     def segment_of(self, row: int) -> Segment:
         """The segment that contains a row. Raises InputError if none does."""
-        segment = self.segments[place] if (place := bisect_right(self._first_rows, row) - 1) >= 0 else None
-        if segment is None or row >= segment.last_row:
+        place = bisect_right(self.segments, row, key=attrgetter("first_row")) - 1
+        if place < 0 or row >= self.segments[place].last_row:
             raise InputError(f"row {row} is not a passage of snapshot {self.manifest.snapshot} of {self.path}")
-        return segment
+        return self.segments[place]
 
     def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these rows are passages of this snapshot: bool [R]."""
         rows_R = np.asarray(rows_R, np.int64)
-        if not self.segments:
-            return np.zeros(len(rows_R), bool)
-        # A row below the first segment has place -1, which reads the last segment's end: the first test excludes it.
-        place_R = np.searchsorted(self._first_R, rows_R, "right") - 1
-        held_R = (place_R >= 0) & (rows_R < self._last_R[place_R])
-        return held_R & ~self.deletions.hide(rows_R)
+        return _inside(rows_R, self._first_R, self._last_R) & ~self.deletions.hide(rows_R)
 
     def live_rows(self) -> NDArray[np.int64]:
         """Every row of this snapshot, ascending: int64 [num_passages]."""

@@ -82,11 +82,7 @@ class Retriever:
 
     def boost(self, hits: Sequence[KeyHits], places: Collection[PassageRef]) -> list[KeyHits]:
         """The same hits, together with the tokens of these passages, which are boosted."""
-        numbers = [self.corpora.index(each.keys.corpus) for each in hits]
-        return [
-            each.boosting([row for owner, row in places if owner == number])
-            for each, number in zip(hits, numbers, strict=True)
-        ]
+        return [each.boosting([row for n, row in places if self.corpora[n] is each.keys.corpus]) for each in hits]
 
     def gather(self, groups: Sequence[Collection[PassageRef]]) -> list[list[KeyTable]]:
         """For each group of places their tables, by corpus and row, stored passages before fresh ones.
@@ -136,8 +132,7 @@ class Retriever:
 
     def passage(self, place: PassageRef) -> Passage:
         """The passage at a place; it is read unless it was read lately."""
-        found: Passage = self._read(place)
-        return found
+        return self._read(place)
 
     def late_interaction(self, query: str, k: int) -> Ranking:
         """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the

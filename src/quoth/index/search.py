@@ -20,6 +20,8 @@ from quoth.index.vectors import Neighbours, joined, top
 SIMILARITIES_AT_A_TIME = 1 << 25  # 128 MB in fp32
 HIDDEN_MARGIN = 1.02
 """This many times more rows are proposed than the share of live ones requires: what is hidden is often near."""
+LEAST_LIVE = 0.01
+"""The share of live rows is taken for this at least."""
 
 
 def search_exactly(keys: KeyTable, q_QD: Floats, k: int) -> list[Neighbours]:
@@ -50,7 +52,8 @@ def proposals(keys: KeyTable, codes: Codes, q_QD: Floats, k: int) -> list[Neighb
     Raises CodesGoneError.
     """
     wanted = codes.count(k)
-    count = min(ceil(HIDDEN_MARGIN * wanted / live_share(keys)), keys.num_keys)
+    live_share = max(num_live(keys) / max(keys.num_keys, 1), LEAST_LIVE)
+    count = min(ceil(HIDDEN_MARGIN * wanted / live_share), keys.num_keys)
     # The codes still hold deleted rows. If too few of the proposals are live, twice as many are asked for; asking for
     # every row, or getting fewer than asked for, ends the loop.
     while True:
@@ -78,10 +81,6 @@ def live(keys: KeyTable, rows_R: Rows | None) -> NDArray[np.bool_]:
     alive: NDArray[np.bool_] = keys.live_P[passage_of(keys.offsets_P1, rows_R)]
     return alive
 
-
-def live_share(keys: KeyTable) -> float:
-    """The share of the table's rows that are live, at least 1 %."""
-    return 1.0 if keys.live_P is None else max(num_live(keys) / max(keys.num_keys, 1), 0.01)
 
 
 def num_live(keys: KeyTable) -> int:

@@ -140,9 +140,6 @@ class KeyTables:
         live_P = self._corpus.live(keys.passage_rows_P)
         return replace(keys, live_P=live_P if keys.live_P is None else live_P & keys.live_P)
 
-    def _forget(self) -> None:
-        self._mapped, self._shown = {}, {}
-
     def stored(self, passage_rows: Sequence[int]) -> tuple[list[KeyTable], set[int]]:
         """Tables of those of these passages whose vectors are stored, by segment; and which those are."""
         tables: list[KeyTable] = []
@@ -231,7 +228,7 @@ class KeyTables:
                     progress(done, total)
         for segment in self._segments:
             self._code(segment, target, memory)
-        self._forget()
+        self._mapped, self._shown = {}, {}
 
     def unfinished(self, target: float) -> list[str]:
         """The segments that lack a table of their own, or codes that reach this recall."""
@@ -245,7 +242,14 @@ class KeyTables:
 
     def left(self, precision: str) -> int:
         """The number of passages still to be encoded."""
-        return sum(self._unfinished(each, precision) for each in self.missing())
+        left = 0
+        for segment in self.missing():
+            absent = self._store.absent(segment)
+            parts = self._store.part(segment.name, precision).glob("[0-9]*")
+            firsts = [int(part.name) for part in parts if part.name.isdecimal()]
+            done = (bisect_left(absent, first + PASSAGES_PER_PART) - bisect_left(absent, first) for first in firsts)
+            left += len(absent) - sum(done)
+        return left
 
     @contextmanager
     def building(self, precision: str, recall: float | None) -> Iterator[float]:
@@ -328,11 +332,3 @@ class KeyTables:
         part = min(max(sizes), FITTED_PARTS * PASSAGES_PER_PART)
         floats = 4 * self._encoder.dimensions * tokens * part // whole if BITS[precision] <= 8 else 0
         return Cost(wanted, tokens, stored, stored + max(stored * max(sizes) // whole, floats), seconds)
-
-    def _unfinished(self, segment: Segment, precision: str) -> int:
-        """How many of a segment's passages are still to be encoded."""
-        absent = self._store.absent(segment)
-        parts = self._store.part(segment.name, precision).glob("[0-9]*")
-        firsts = [int(part.name) for part in parts if part.name.isdecimal()]
-        done = (bisect_left(absent, first + PASSAGES_PER_PART) - bisect_left(absent, first) for first in firsts)
-        return len(absent) - sum(done)

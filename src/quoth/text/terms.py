@@ -9,7 +9,7 @@ Knows Unicode, the scripts written without spaces and English stems. Does not kn
 4. Scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) and Hangul, where particles stick
    to the noun, give overlapping pairs of characters with their marks; a single character stays one term.
 
-The terms of an index depend on this file: a change here needs a new `ANALYSIS_VERSION`.
+The words of a corpus are on disk: after a change here, it has to be indexed again.
 """
 
 import re
@@ -20,7 +20,6 @@ from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import Any
 
-ANALYSIS_VERSION = 1
 MAX_TERM_LENGTH = 128
 
 _UNSPACED_BLOCKS = (
