@@ -7,7 +7,7 @@ Does not know: search.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quoth.arrays import Floats, Rows, in_blocks, open_array, save_pieces
-from quoth.encoders.keys import EncodedPassage, KeyEncoder, TextSpan
+from quoth.encoders.keys import KeyEncoder, TextSpan
 from quoth.errors import CorruptionError
 from quoth.index.key_store import FORMAT, TABLE, KeyStore, absent_passages
 from quoth.index.key_table import KeyColumns, KeyTable, open_columns, passage_of, save_columns
 from quoth.index.vectors import BITS, KeyVectors, Quantizer, Spread, save_quantizer, stored
-from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
 from quoth.storage import atomic_write_json, publish_directory, remove, seal_folder
 from quoth.text.boundaries import MAY_START
@@ -41,10 +40,6 @@ ROWS_AT_A_TIME = 1 << 16
 
 Batch = list[tuple[int, Passage | None]]
 """Numbers of passages, and those that are to be encoded."""
-
-
-def vectors_of(encoded: Sequence[EncodedPassage], dimensions: int) -> Floats:
-    return np.concatenate([np.zeros((0, dimensions), np.float32), *(each.vectors_TD for each in encoded)])
 
 
 def sample_queries(encoder: KeyEncoder, keys: KeyTable, count: int) -> Floats:
@@ -98,7 +93,7 @@ class Builder:
         encoder: KeyEncoder,
         precision: str,
         store: KeyStore,
-        memory: int = WORKING_MEMORY,
+        memory: int,
     ) -> None:
         self._corpus, self._segment, self._encoder, self._precision = corpus, segment, encoder, precision
         self._tokens_at_a_time = min(memory // (COPIES * 4 * encoder.dimensions), MOST_TOKENS_AT_A_TIME)
@@ -155,7 +150,7 @@ class Builder:
         for number in range(first, last):
             if known is None or number in known.absent:
                 passage = self._corpus.passage(self._segment.first_row + number)
-                size = _bytes(passage)
+                size = len(f"{passage.title}{passage.text}".encode())
             else:
                 passage, size = None, known.tokens(number)
             if batch and tokens + size > self._tokens_at_a_time:
@@ -170,7 +165,8 @@ class Builder:
         passages = [passage for _, passage in batch if passage]
         encoded = self._encoder.encode(passages) if passages else []
         columns = KeyColumns.of(passages, [each.tokens for each in encoded])
-        vectors_ND = vectors_of(encoded, self._encoder.dimensions)
+        none_ND = np.zeros((0, self._encoder.dimensions), np.float32)
+        vectors_ND = np.concatenate([none_ND, *(each.vectors_TD for each in encoded)])
         return ([columns], vectors_ND) if known is None else known.mixed(batch, columns, vectors_ND)
 
     def _known(self) -> _Known | None:
@@ -273,7 +269,3 @@ def _encoded(part: Path, first: int, known: _Known | None) -> Iterator[Floats]:
     for number, (begin, end) in enumerate(pairwise(offsets), first):
         if number in known.absent:
             yield floats_ND[begin:end]
-
-
-def _bytes(passage: Passage) -> int:
-    return len(passage.text.encode()) + len(passage.title.encode())

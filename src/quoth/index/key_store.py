@@ -160,10 +160,8 @@ class KeyStore:
         return float(check_fields(file, read_json(file), _SETTINGS)["recall"]) if file.parent.is_dir() else RECALL
 
     def set_recall(self, recall: float) -> None:
-        def write(part: Path) -> None:
-            atomic_write_json(part / f"{SETTINGS}.json", {"recall": recall})
-
-        publish_folder(self.folder / SETTINGS, write)
+        settings = {"recall": recall}
+        publish_folder(self.folder / SETTINGS, lambda part: atomic_write_json(part / f"{SETTINGS}.json", settings))
 
     def sweep(self) -> None:
         """Remove what a killed process has left, what is damaged, and orphans; the lock must be held."""
@@ -183,8 +181,8 @@ class KeyStore:
         gone = [path for path in self.folders() if not segment_path(self.corpus, segment_of(path)).exists()]
         if gone:  # only then the segments that are there, of which another process may be writing more
             there = [path.name for path in self.corpus.glob("segments/*") if is_number(path.name)]
-            anew = KeyStore(self.corpus, self.folder.name)  # which keeps no moves of segments that never get committed
-            needed = {segment_of(table) for segment in there for table in anew.tables(segment)}
+            fresh = KeyStore(self.corpus, self.folder.name)  # it keeps no moves of segments that are never committed
+            needed = {segment_of(table) for segment in there for table in fresh.tables(segment)}
             for path in gone:
                 if segment_of(path) not in needed:
                     remove(path)

@@ -82,7 +82,6 @@ def live(keys: KeyTable, rows_R: Rows | None) -> NDArray[np.bool_]:
     return alive
 
 
-
 def num_live(keys: KeyTable) -> int:
     """Number of the table's rows that are live."""
     return keys.num_keys if keys.live_P is None else int(np.diff(keys.offsets_P1)[keys.live_P].sum())
