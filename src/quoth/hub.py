@@ -30,7 +30,7 @@ READER_FILE = "reader.safetensors"
 WEIGHTS = "model.safetensors"
 """An encoder's, in its folder."""
 GRAPH_FORMATS = ("int8", "fp32")
-"""The number formats that there are graphs for, beside the weights of some encoders."""
+"""The number formats of the graphs that some encoders have next to their weights."""
 
 C = TypeVar("C", bound=ModelConfig)
 C_co = TypeVar("C_co", bound=ModelConfig, covariant=True)

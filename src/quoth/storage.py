@@ -30,7 +30,7 @@ COMMITTED = "committed.json"
 SMALL = 1 << 16
 """Files up to this size are hashed wherever they are checked, and read whole rather than mapped."""
 LOCK_SECONDS = 10.0
-"""A lease is tried for so long: whoever may read a file may lock it, for ever if he likes."""
+"""A lease is tried for this long: whoever may read a file may keep it locked for ever."""
 
 Fields = Mapping[str, tuple[type, ...]]
 """The fields of a JSON object, and the types that each may have."""
@@ -338,7 +338,7 @@ _HOLDER = 20
 
 class WriterLock:
     """One writer at a time, who writes only inside the folder. The system releases the lock with its process; the file
-    names the holder. With `reserve` it then takes so many bytes of the disk, if there is room: `yield_reserve` frees
+    names the holder. With `reserve` it then takes this many bytes of the disk, if there is room: `yield_reserve` frees
     them for a write to a full disk, and the next holder takes them again.
 
     >>> with WriterLock(folder / "writer.lock"): ...

@@ -26,14 +26,14 @@ NEAR = 0.8
 DOUBLINGS = 5
 """A shingle has 2^5 bytes; shorter texts are compared as a whole."""
 LONG = 1 << 22
-"""Characters that are looked at together, in 104 MB of memory. In a longer text, a space is put after so many, so that
-it equals only texts with the same white space."""
+"""Characters that are looked at together, in 104 MB of memory. In a longer text, a space is put after each such part,
+so that it equals only texts with the same white space."""
 SKETCH = 256
-"""Of the shingles of a long text so many, those with the smallest hashes, stand for all in min-hashing."""
+"""A long text is min-hashed by this many of its shingles, those with the smallest hashes."""
 BANDS, ROWS = 16, 4
 """Texts with the resemblance r share a band with the probability 1 - (1 - r^4)^16: 0.9998 at 0.8, 0.12 at 0.3."""
 COMPARED = 8
-"""Of the texts that share a band and are not alike, with how many another one is compared: time stays linear."""
+"""A text is compared with at most this many in a band that are not alike, so that time stays linear."""
 _FACTORS = np.random.default_rng(1997).integers(1, 1 << 63, (DOUBLINGS + BANDS * ROWS, 1), np.uint64) | np.uint64(1)
 
 

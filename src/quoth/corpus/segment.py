@@ -275,7 +275,7 @@ def passage_check(row: bytes, record: bytes, text: bytes) -> int:
 
 
 class SegmentWriter:
-    """Writes one segment, with texts straight to disk: memory holds 68 bytes per passage, the ids and the words.
+    """Writes one segment, texts straight to disk: in memory are 68 bytes per passage, the ids and the words.
 
     >>> with SegmentWriter(folder) as writer:
     ...     writer.add(document, ranges)

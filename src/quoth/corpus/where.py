@@ -6,9 +6,9 @@
 
 `once` keeps the first of the documents with the same text, ignoring case and white space, that meet the rest.
 
-A field is a key of the metadata, `id` or `title`; `a.b` is b of a; a name with other characters stands in double
-quotes. Text, numbers, true and false are compared with their like; a text that spells a number counts as one beside
-numbers. Two dates (2024, 2024-05, 2024-05-31T12:00, 31 May 2024, May 31, 2024) are compared as far as both go. Of a
+A field is a key of the metadata, `id` or `title`; `a.b` is b of a; a name with other characters is put into double
+quotes. Text, numbers, true and false are compared with their like; a text that spells a number is compared with numbers
+as one. Two dates (2024, 2024-05, 2024-05-31T12:00, 31 May 2024, May 31, 2024) are compared as far as both go. Of a
 list, one element suffices. A field that a document lacks passes no test but `is null`. `like` knows % and _ and ignores
 case.
 
@@ -172,7 +172,7 @@ class _Parser:
         return Condition(self._text, holds, self._names, once, self._tests)
 
     def _is_once(self) -> bool:
-        """Whether the last word comes next, and is no field."""
+        """Whether the last word is next, and is not a field."""
         return self._kind == "name" and self._word.lower() == "once" and not self._text[self._at :].strip()
 
     def _next(self) -> None:

@@ -29,7 +29,7 @@ from quoth.storage import Fields, atomic_write_json, check_fields, check_folder,
 FLAT_FROM = 100_000
 """Below this many, vectors are compared one by one, which is as fast."""
 IVF_FROM = 1 << 22
-"""From this many on, codes stand in cells, of which a search looks into some: half of the time at 53 million."""
+"""From this many on, codes are put into cells, of which a search looks into some: half of the time at 53 million."""
 ROWS_PER_FILE = 1 << 24
 ROWS_AT_A_TIME = 1 << 16
 DEPTH = 4096
@@ -178,7 +178,7 @@ class _Index:
         near_QC, row_QC = faiss.downcast_index(self.codes.index).search(q_QR, min(count, self.codes.ntotal))
         if row_QC.max(initial=-1) >= self.codes.ntotal:
             raise CorruptionError(f"{self.file}: damaged, it proposes rows that do not exist; {REMEDY}")
-        # The codes hold R(c - mean), so the search gives q·(c - mean). With q·mean added, files and tables compare.
+        # The codes hold R(c - mean), so the search gives q·(c - mean). q·mean makes files and tables comparable.
         return near_QC + (q_QD @ self.mean_D)[:, None], row_QC
 
 

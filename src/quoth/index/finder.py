@@ -131,7 +131,7 @@ class Finder:
         return opened
 
     def embed(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Store the vectors that are missing, or go on with it. Raises QuothError as `KeyTables.build`."""
+        """Store the vectors that are missing; resumes a stopped run. Raises QuothError as `KeyTables.build`."""
         for tables in self._opened.tables:
             tables.build("sq8", progress=progress)
 
@@ -169,7 +169,7 @@ def _slips(word: str) -> Iterator[str]:
 
 
 def num_late(corpus: Corpus) -> int:
-    """How many passages have no vectors, if these are so many that passages are found by words alone; 0 for a corpus
+    """The number of passages without vectors, if it is so large that passages are found by words alone; 0 for a corpus
     without any vectors of passages."""
     late = [
         sum(int(corpus.live(segment.first_row + store.absent(segment)).sum()) for segment in corpus.segments)

@@ -186,7 +186,7 @@ class KeyTable(KeyColumns):
         return self.passages[p] if self.passages else self.corpus.passage(int(self.passage_rows_P[p]))
 
     def places(self, passage_rows: Sequence[int]) -> Rows:
-        """Where those of these passages that the table holds are in it, ascending."""
+        """The places in the table of those of these passages that it has, ascending."""
         wanted = np.sort(np.array(passage_rows, np.int64))
         at_P = np.searchsorted(self.passage_rows_P, wanted)
         at_P = at_P[at_P < len(self.passage_rows_P)]

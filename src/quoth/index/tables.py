@@ -46,7 +46,7 @@ SAMPLED_QUERIES = 32
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What is stored of a segment: tables that hold no passage twice, and the rows of the passages in none of them."""
+    """What is stored of a segment: tables, with no passage in two of them, and the rows of the passages in none."""
 
     tables: tuple[KeyTable, ...]
     absent_rows: NDArray[np.int64]
@@ -77,7 +77,7 @@ class KeyTables:
         return [each for each in self._corpus.segments if self._only is None or each.name in self._only]
 
     def missing(self) -> list[Segment]:
-        """The segments of which sound tables of this model do not hold every passage."""
+        """The segments with passages that no sound table of this model has."""
         with advising(self._corpus.path):
             return [each for each in self._segments if not self._store.is_stored(each)]
 

@@ -92,7 +92,7 @@ _SHORTENED = (
 )
 _ABBREVIATIONS = frozenset(_SHORTENED.split())
 _IN_FRONT = _ABBREVIATIONS - {"rd", "ave", "blvd", "jr", "sr", "inc", "ltd", "co", "corp", "bros", "univ", "assn", "al"}
-"""Those that do not stand behind a name, where a capital after one begins a sentence."""
+"""Those that do not follow a name: a capital after one of the others begins a sentence."""
 _CLOSES = {")": "(", "]": "[", "}": "{", "”": "“"}
 
 
@@ -165,8 +165,8 @@ def _split(
 
 
 def _split_blocks(text: str, limit: int) -> Ranges:
-    """Passages by their blocks. A row that names its cells is by itself, or with the headings above it: beside other
-    rows a reader takes one for the other."""
+    """Passages by their blocks. A row that names its cells is by itself, or with the headings above it: a reader
+    confuses rows that are next to each other."""
     if " | " not in text:
         return _split_block(text, limit)
     lines = lines_of(text)

@@ -124,16 +124,11 @@ class TextTokenizer:
     def _passage(self, text: str, prefix: int, pieces: Pieces) -> TokenizedPassage:
         ids, offsets = pieces
         first = next((i for i, (_, end) in enumerate(offsets) if end > prefix), len(ids))
-        ranges = [trim(text, max(start - prefix, 0), max(end - prefix, 0)) for start, end in offsets[first:]]
-        offsets_T2 = np.array(ranges, np.int64).reshape(-1, 2)
-        body_ids = np.array(ids[first:], np.int32)
-        return TokenizedPassage(
-            body_ids,
-            offsets_T2,
-            boundary_flags(text, offsets_T2),
-            np.array(self._groups(text, ranges), np.uint64),
-            self._windows(ids[: min(first, MAX_TITLE_TOKENS)], ids[first:]),
-        )
+        body = [(max(start - prefix, 0), max(end - prefix, 0)) for start, end in offsets[first:]]
+        tokens = Tokens.of(text, (ids[first:], body))
+        group_T = np.array(self._groups(text, tokens.offsets_T2.tolist()), np.uint64)
+        windows = self._windows(ids[: min(first, MAX_TITLE_TOKENS)], ids[first:])
+        return TokenizedPassage(tokens.ids_T, tokens.offsets_T2, tokens.flags_T, group_T, windows)
 
     def _groups(self, text: str, ranges: list[tuple[int, int]]) -> list[int]:
         """A name for each token's text; a character that several tokens share counts for the first of them only."""

@@ -160,8 +160,8 @@ def _citation(place: Evidence, index: int, document: Document) -> Citation:
 
 
 def _context(text: str, start: int, end: int) -> tuple[int, int]:
-    """Where the context of a range begins and ends: `CONTEXT` code points from it, or as many times twice that as make
-    it the only one of its kind; no letter is cut from its marks and no emoji from its parts."""
+    """Where the context of a range begins and ends: `CONTEXT` code points from it, doubled until no other place has the
+    same; no letter is cut from its marks and no emoji from its parts."""
     length = CONTEXT
     while True:
         first, last = max(start - length, 0), min(end + length, len(text))
