@@ -65,7 +65,7 @@ def save_pieces(path: Path, pieces: Iterable[NDArray[Any]]) -> None:
 
 
 def _write_header(stream: BinaryIO, like: NDArray[Any], rows: int) -> None:
-    """NumPy leaves room in it for any number of rows, so that it is as long for each."""
+    """Its length does not depend on the number of rows, for which NumPy leaves room."""
     header = np.lib.format.header_data_from_array_1_0(like)
     np.lib.format.write_array_header_1_0(stream, {**header, "shape": (rows, *like.shape[1:])})
 

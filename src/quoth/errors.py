@@ -59,8 +59,7 @@ class CorruptionError(QuothError):
 
 @contextmanager
 def needs_torch(what: str) -> Iterator[None]:
-    """Raises InputError, with the remedy, if what is done here finds that PyTorch, or what trains with it, is not
-    installed."""
+    """Raises InputError, with the remedy, if PyTorch, or a package that trains with it, is missing inside."""
     try:
         yield
     except ModuleNotFoundError as error:

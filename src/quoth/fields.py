@@ -50,7 +50,7 @@ _BOUNDS: dict[type, tuple[Callable[[Any, Any], bool], str]] = {
     MinLen: (lambda value, bound: len(value) >= bound.min_length, "not empty"),
     Has: (lambda value, bound: bound.part in value, "with {0.part}"),
 }
-"""Of each kind of bound whether a value keeps it, and its words."""
+"""For each kind of bound: whether a value is within it, and its words."""
 
 Count = Annotated[int, Ge(1)]
 Number = Annotated[int, Ge(0)]

@@ -105,7 +105,6 @@ def shipped(kind: str | None = None) -> list[str]:
 
 
 def is_shipped(name: str) -> bool:
-    """Whether this is the name of a shipped model, of any kind."""
     return name in shipped()
 
 
@@ -237,7 +236,6 @@ def _without_settings(folder: Path) -> ModelConfig:
 
 
 def _settings_of(folder: Path) -> ModelConfig:
-    """What a model folder's settings say."""
     path = folder / SETTINGS_FILE
     try:
         values = json.loads(path.read_text(encoding="utf-8"))

@@ -132,7 +132,7 @@ def size_of(path: Path) -> int:
 
 
 def from_top(call: Callable[[], Any]) -> Any:
-    """What a call that recurses returns, however deep in a program: if it is too deep, a thread of its own makes it."""
+    """The result of a call that recurses; if the program has recursed too deep already, a new thread makes it."""
     try:
         return call()
     except RecursionError:
@@ -274,7 +274,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def no_empty_folder(path: Path) -> Iterator[None]:
-    """Of the folders above `path`, and itself, those made inside do not stay behind empty."""
+    """Removes `path`, and the folders above it, if they are made inside and left empty."""
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         yield

@@ -77,7 +77,6 @@ class Words:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Words:
-        """The words of passages with these texts."""
         gathered = WordGatherer()
         for text in texts:
             gathered.add(text)
@@ -97,7 +96,7 @@ class Words:
 
 
 class WordGatherer:
-    """Gathers the words of passages, in order: 8 bytes of memory per occurrence, about 40 at the end."""
+    """Gathers the words of passages, added in order: 8 bytes of memory per occurrence, about 40 at the end."""
 
     def __init__(self) -> None:
         self._numbers = defaultdict[str, int](numbering().__next__)
@@ -107,7 +106,6 @@ class WordGatherer:
         self._lengths = array("i")
 
     def add(self, text: str) -> None:
-        """The next passage."""
         terms, characters = analyse_with_characters(text)
         counts = Counter(terms)
         if characters:

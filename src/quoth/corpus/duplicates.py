@@ -91,7 +91,7 @@ def plain(text: str) -> str:
 
 
 def digest_of(plain_text: str) -> bytes:
-    """Equal for equal texts, by all that is known."""
+    """Equal for equal texts, and for no others that are known."""
     return blake2b(plain_text.encode(), digest_size=16).digest()
 
 

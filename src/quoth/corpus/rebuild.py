@@ -70,10 +70,10 @@ def _but_places(listing: dict[str, Any]) -> dict[str, Any]:
 
 
 def _written(path: Path, entry: SegmentEntry, splitter: str) -> Iterator[str]:
-    """Writes the segment in every way that it may have been, without the source maps that are damaged, as an earlier
-    repair may have left it; the SHA-256 of each, while it is there."""
-    # Older segments lack checks, or words too. Which it was, nothing has to tell: only the original has the recorded
-    # SHA-256, so every combination may be tried.
+    """Writes the segment in each form that it may have had, without damaged source maps, as an earlier repair may have
+    left it; yields the SHA-256 of each while it is on disk."""
+    # Older segments lack checks, or words too. Nothing says which: only the original has the recorded SHA-256, so every
+    # combination is tried.
     folder, part = segment_path(path, entry.name), part_of(path, entry)
     known = _known(folder)
     sources: tuple[Source, ...] = (_stored, partial(_stored, splitter=splitter), _framed)

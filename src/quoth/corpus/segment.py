@@ -174,7 +174,6 @@ class Segment:
         return [(start, end) for start, end in self._passages_P5[first:last, 1:3].tolist()]
 
     def find(self, document_id: str) -> int | None:
-        """The document with that id, or None."""
         # Ids with equal hashes are compared themselves: a collision costs one more read, never a wrong document.
         [hashed] = hashes([document_id])
         first = int(np.searchsorted(self._hashes_D, hashed, "left"))
@@ -204,7 +203,6 @@ class Segment:
             at = self._blob.find(part, end)
 
     def id(self, document: int) -> str:
-        """The id of a document."""
         return self.record(document)[0]
 
     def record(self, document: int) -> tuple[str, str, dict[str, Any]]:

@@ -241,7 +241,6 @@ class Snapshot:
                 yield document
 
     def num_deleted(self, segment: Segment) -> int:
-        """Number of deleted documents of a segment."""
         return self.deletions.count(segment.first_document, segment.last_document)
 
     def is_deleted(self, segment: Segment, document: int) -> bool:

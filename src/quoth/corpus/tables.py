@@ -80,7 +80,7 @@ def _delimiter(first: Sequence[str]) -> str:
 
 
 def _told(header: Sequence[str]) -> str:
-    """What a table with this header needs to be said of it, if anything."""
+    """The warning about a table with this header; "" if it needs none."""
     if "text" not in header:
         return "has no column 'text'; a row's text is every cell under its name, 'name: value | …'"
     others = [column for column in header if column not in ("text", *ID_FIELDS, *TITLE_FIELDS)]
@@ -88,8 +88,8 @@ def _told(header: Sequence[str]) -> str:
 
 
 def _whole(row: dict[str, str], table: str) -> dict[str, str]:
-    """A row with a title, if it has none the table's name, and a text. If it has none, that names every cell, so that a
-    value is found and read along with what it is the value of."""
+    """A row with a title (by default the table's name) and a text (by default each cell behind its column's name, so
+    that a value is found and read along with what it is the value of)."""
     title = {} if any(name in row for name in TITLE_FIELDS) else {"title": table}
     if "text" in row:
         return title | row

@@ -86,16 +86,9 @@ class KeyColumns:
     def take(self, at_P: Rows) -> Self:
         """These passages alone, in memory."""
         rows_N = ranges(self.offsets_P1, at_P)
-        return replace(
-            self,
-            ids_N=self.ids_N[rows_N],
-            group_N=self.group_N[rows_N],
-            flags_N=self.flags_N[rows_N],
-            start_N=self.start_N[rows_N],
-            end_N=self.end_N[rows_N],
-            offsets_P1=np.cumsum([0, *(self.offsets_P1[at_P + 1] - self.offsets_P1[at_P])]),
-            origin_P=self.origin_P[at_P],
-        )
+        of_tokens = {name: getattr(self, name)[rows_N] for name in ("ids_N", "group_N", "flags_N", "start_N", "end_N")}
+        offsets_P1 = np.cumsum([0, *(self.offsets_P1[at_P + 1] - self.offsets_P1[at_P])])
+        return replace(self, **of_tokens, offsets_P1=offsets_P1, origin_P=self.origin_P[at_P])
 
 
 def ranges(offsets_P1: Rows, at_P: Rows) -> Rows:

@@ -32,7 +32,7 @@ def bytes_of(precision: str, dimensions: int) -> int:
 
 
 class Spread:
-    """The range of the numbers of many vectors, per dimension; they are seen block by block, and none is kept."""
+    """The range of the numbers of many vectors, per dimension; they are added block by block, and none is kept."""
 
     def __init__(self, dimensions: int) -> None:
         self.count = 0
@@ -41,7 +41,6 @@ class Spread:
         self._sum_D, self._squares_D = np.zeros(dimensions), np.zeros(dimensions)
 
     def add(self, vectors_ND: Floats) -> None:
-        """Take in a block."""
         self.count += len(vectors_ND)
         self.low_D = np.minimum(self.low_D, vectors_ND.min(axis=0, initial=np.inf))
         self.high_D = np.maximum(self.high_D, vectors_ND.max(axis=0, initial=-np.inf))

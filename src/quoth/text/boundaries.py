@@ -157,7 +157,7 @@ def breaks(text: str) -> list[int]:
 
 @lru_cache(maxsize=65536)
 def core(text: str) -> tuple[int, int]:
-    """The part of a phrase that says the same, as characters: all but its article, "about", a number's unit, a title
+    """The part of a phrase that means the same, as characters: all but its article, "about", a number's unit, a title
     before a name, and what is put behind a name ("of Portugal", "(UN)"). The whole if there is none of these."""
     start, end = 0, len(text)
     while found := _BEFORE.match(text, start):
