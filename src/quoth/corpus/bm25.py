@@ -205,8 +205,7 @@ class _Term:
         """The term's scores in passages of these lengths that contain it this many times: [O]."""
         frequency_O = counts_O.astype(np.float64)
         norm_O = lengths_O * (K1 * B / self.average) + K1 * (1 - B)
-        scores_O: Doubles = self.bound * frequency_O / (frequency_O + norm_O)
-        return scores_O
+        return self.bound * frequency_O / (frequency_O + norm_O)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,8 +103,7 @@ def _inside(rows_R: NDArray[np.int64], first_N: NDArray[np.int64], last_N: NDArr
         return np.zeros(len(rows_R), bool)
     # A row below the first interval has place -1, which reads the end of the last: the first test excludes it.
     place_R = np.searchsorted(first_N, rows_R, "right") - 1
-    inside_R: NDArray[np.bool_] = (place_R >= 0) & (rows_R < last_N[place_R])
-    return inside_R
+    return (place_R >= 0) & (rows_R < last_N[place_R])
 
 
 class Snapshot:

@@ -236,7 +236,7 @@ class Writer:
                 while writer.num_passages < SEGMENT_PASSAGES and (split := next(documents, None)) is not None:
                     writer.add(*split)
                 segment = Segment(writer.path, row, number, writer.seal())
-            row, number = row + segment.num_passages, number + segment.num_documents
+            row, number = segment.last_row, segment.last_document
             yield segment
 
     def _take_in(self, folders: Iterable[Path]) -> Iterator[Segment]:
@@ -246,7 +246,7 @@ class Writer:
             folder.replace(path)
             fsync_path(path.parent)
             segment = Segment(path, row, number, sha256_file(path / CHECKSUMS))
-            row, number = row + segment.num_passages, number + segment.num_documents
+            row, number = segment.last_row, segment.last_document
             yield segment
 
     def _save_moves(self, merged: list[Segment], new: list[Segment]) -> None:

@@ -99,6 +99,7 @@ class Builder:
         self._tokens_at_a_time = min(memory // (COPIES * 4 * encoder.dimensions), MOST_TOKENS_AT_A_TIME)
         self._final, self._partial = store.whole(segment.name), store.partial(segment.name)
         self._work = store.part(segment.name, precision)
+        self._is_quantized = BITS[precision] <= 8
 
     def run(self) -> Iterator[int]:
         """Yields the number of passages done after each part; what was begun in another precision is discarded."""
@@ -172,9 +173,6 @@ class Builder:
     def _known(self) -> _Known | None:
         return _Known(self._partial) if self._partial.is_dir() else None
 
-    @property
-    def _is_quantized(self) -> bool:
-        return BITS[self._precision] <= 8
 
     def _quantize(self, parts: list[Path]) -> None:
         """Fit the segment's quantizer to its first parts, unless it is there, and store as codes what is still

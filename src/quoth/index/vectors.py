@@ -52,14 +52,12 @@ class Spread:
 
     @property
     def mean_D(self) -> Floats:
-        mean_D: Floats = (self._sum_D / self.count).astype(np.float32)
-        return mean_D
+        return (self._sum_D / self.count).astype(np.float32)
 
     @property
     def deviation_D(self) -> Floats:
         variance_D = self._squares_D / self.count - (self._sum_D / self.count) ** 2
-        deviation_D: Floats = np.sqrt(np.maximum(variance_D, 0.0)).astype(np.float32)
-        return deviation_D
+        return np.sqrt(np.maximum(variance_D, 0.0)).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
