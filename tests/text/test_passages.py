@@ -250,6 +250,7 @@ def test_tokens_cover_every_text(tokenizer_folder: Path, text: str, limit: int) 
         "tokens:5",
         "words:5:x",
         "fixed:",
+        pytest.param("words:" + 5000 * "9", id="more digits than an int may have"),
     ],
 )
 def test_other_specs_are_refused(spec: str) -> None:

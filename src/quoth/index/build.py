@@ -173,7 +173,6 @@ class Builder:
     def _known(self) -> _Known | None:
         return _Known(self._partial) if self._partial.is_dir() else None
 
-
     def _quantize(self, parts: list[Path]) -> None:
         """Fit the segment's quantizer to its first parts, unless it is there, and store as codes what is still
         floats."""

@@ -33,6 +33,7 @@ MEASURED = "words:120"
 WHOLE = "words:1000000"
 """The splitter of a corpus whose documents are already passages."""
 
+_MOST_DIGITS = 18
 _IDEOGRAPHIC = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _MARKS = (
@@ -104,7 +105,8 @@ def get_splitter(spec: str) -> Splitter:
     kind, _, rest = spec.partition(":")
     count, _, tokenizer = rest.partition(":")
     known = kind in ("blocks", "words", "fixed", "tokens") and bool(tokenizer) == (kind == "tokens")
-    if not known or not (count.isascii() and count.isdecimal()) or int(count) < 1:
+    # `int` refuses thousands of digits.
+    if not known or not (count.isascii() and count.isdecimal()) or len(count) > _MOST_DIGITS or int(count) < 1:
         raise InputError(
             f"splitter {spec!r} is not one of blocks:N, words:N, fixed:N, tokens:N:TOKENIZER with N > 0; "
             f"try {DEFAULT_SPLITTER}"
