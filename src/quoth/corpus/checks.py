@@ -37,7 +37,7 @@ def check_document(document: Document) -> None:
     json.loads(metadata, parse_constant=strange.append)
     if strange:
         raise ValueError("metadata contains NaN or an infinite number, which JSON cannot represent")
-    if document.source_map and next(reversed([*frames_of(document.source_map)]))[1] > len(document.text):
+    if document.source_map and [*frames_of(document.source_map)][-1][1] > len(document.text):
         raise ValueError("its source map goes beyond its text")
     fields = {"id": document.id, "title": document.title, "text": document.text, "metadata": metadata}
     for name, value in fields.items():

@@ -130,10 +130,10 @@ def side_tables(corpus: Path) -> list[Path]:
     return [path for path in sorted((corpus / BESIDE).glob("*/*")) if path.name != LOCK]
 
 
-def sealed_side_tables(corpus: Path) -> list[Path]:
-    """The folders that are complete."""
-    found = side_tables(corpus)
-    return [path for path in found if path.is_dir() and path.suffix not in (".part", ".tmp") and path.name[0] != "."]
+def sealed_folders(corpus: Path) -> list[Path]:
+    """The folders next to the segments that are complete: moves, and what any owner keeps."""
+    kept = [path for path in side_tables(corpus) if path.is_dir() and path.suffix not in (".part", ".tmp")]
+    return [*saved_moves(corpus), *(path for path in kept if path.name[0] != ".")]
 
 
 def segment_of(path: Path) -> str:

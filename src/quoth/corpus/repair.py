@@ -20,8 +20,7 @@ from quoth.corpus.manifest import (
     deletions_path,
     manifest_path,
     read_manifest,
-    saved_moves,
-    sealed_side_tables,
+    sealed_folders,
     segment_path,
     side_locks,
     snapshots,
@@ -217,7 +216,7 @@ def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
 
 def _remove_damaged_side_tables(path: Path, done: Repairs) -> None:
     """Remove the damaged folders of keys and moves, and with a folder all that belong to it (its name and a suffix)."""
-    folders = [*saved_moves(path), *sealed_side_tables(path)]
+    folders = sealed_folders(path)
     for folder in folders:
         try:
             if folder.exists():
@@ -277,7 +276,7 @@ def verify(path: Path) -> None:
             except (CorpusNotFoundError, CorruptionError):
                 if number in snapshots(path):
                     raise  # not released since it was listed
-        for folder in (*saved_moves(path), *sealed_side_tables(path)):
+        for folder in sealed_folders(path):
             check_folder(folder, contents=True)
 
 

@@ -321,7 +321,7 @@ class SegmentWriter:
             self._stream.write(text)
         source_map, begin = document.source_map, self._places.tell()
         self._document_places.extend((begin, begin + len(source_map), crc32(source_map)))
-        frames = [*frames_of(source_map)] if source_map else []
+        frames = [*frames_of(source_map)]
         firsts, lasts = [frame[0] for frame in frames], [frame[1] for frame in frames]
         for start, end in ranges:
             inside = frames[bisect_right(lasts, start) : bisect_left(firsts, end)]
