@@ -331,8 +331,7 @@ def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collecti
     scored: Ranking = []
     for number, parts in enumerate(words):
         rows, scores = search(parts, asked, k + len(exclude), statistics)
-        kept = [(s, (number, r)) for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r not in exclude]
-        scored.extend(kept)
+        scored += [(s, (number, r)) for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r not in exclude]
     return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
 
 

@@ -1,4 +1,4 @@
-"""What records have as each of their fields, counted; counts of several parts of a corpus can be joined.
+"""How many records have which values of each field; the counts of several parts of a corpus can be joined.
 
 Knows which fields and values a condition can go by. Does not know corpora: it is given records.
 """
@@ -20,8 +20,8 @@ _READ = {"number": number_of, "date": date_of}
 
 @dataclass(slots=True)
 class Facet:
-    """What records have as one field: how many `documents` have it, and how many have each value (`counts`, None if
-    there are more than `DISTINCT`). True and false are marked, because they equal 1 and 0."""
+    """The values of a field in some records: how many `documents` have it, and how many have each value (`counts`, None
+    if there are more than `DISTINCT`). True and false are marked, because they equal 1 and 0."""
 
     documents: int = 0
     counts: Counter[tuple[bool, Value]] | None = field(default_factory=Counter)
@@ -85,7 +85,7 @@ Facets = Mapping[str, Facet]
 
 
 def tally(records: Iterable[Record]) -> dict[str, Facet]:
-    """What these records have, by field."""
+    """The values in these records, by field."""
     facets = dict[str, Facet]()
     for record in records:
         for name, value in fields_in(record):
@@ -99,7 +99,7 @@ def tally(records: Iterable[Record]) -> dict[str, Facet]:
 
 
 def joined(several: Iterable[Facets]) -> dict[str, Facet]:
-    """What the records of several tallies have together."""
+    """The values in the records of several tallies."""
     facets = dict[str, Facet]()
     for each in several:
         for name, facet in each.items():

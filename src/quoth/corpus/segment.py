@@ -176,15 +176,13 @@ class Segment:
     def find(self, document_id: str) -> int | None:
         # Ids with equal hashes are compared themselves: a collision costs one more read, never a wrong document.
         [hashed] = hashes([document_id])
-        first = int(np.searchsorted(self._hashes_D, hashed, "left"))
-        last = int(np.searchsorted(self._hashes_D, hashed, "right"))
+        first, last = (np.searchsorted(self._hashes_D, hashed, side) for side in ("left", "right"))
         found = self._hashed_D[first:last].tolist()
         return next((document for document in found if self.id(document) == document_id), None)
 
     def find_all(self, other: "Segment") -> Iterator[int]:
         """The documents whose ids are also in `other`."""
-        first_O = np.searchsorted(self._hashes_D, other._hashes_D, "left")
-        last_O = np.searchsorted(self._hashes_D, other._hashes_D, "right")
+        first_O, last_O = (np.searchsorted(self._hashes_D, other._hashes_D, side) for side in ("left", "right"))
         for o in np.flatnonzero(last_O > first_O).tolist():
             wanted = other.id(int(other._hashed_D[o]))
             found = self._hashed_D[first_O[o] : last_O[o]].tolist()

@@ -1,7 +1,7 @@
 """A corpus in step with a folder: what is new, changed or gone there becomes so in the corpus.
 
-A file is looked at again if its size or time is another, and read again if its bytes are. The record, `sync.json`, says
-which documents came from which file; only these are replaced or deleted, and only as they were read. It is written
+A file is looked at again if its size or time has changed, and read again if its bytes have. The record, `sync.json`,
+says which documents came from which file; only these are replaced or deleted, and only as they were read. It is written
 after each commit: after a kill between both, files are read again, and what is unchanged is left alone. Does not know
 formats, or who reports.
 """

@@ -1,9 +1,9 @@
 """One write to a corpus: from a snapshot to the next; and what is removed before and after it.
 
 Knows in which order things reach the disk, so that a kill at any instant loses nothing that was committed: segments,
-then the manifest, whose rename is the commit. On a full disk, deleting and compacting are tried again with less. Of
-what is kept next to the passages it knows one thing only: whatever is named after a segment that was never committed
-must go, because the next segment gets that name. Does not know locks, models or vectors.
+then the manifest, whose rename is the commit; and that on a full disk deleting and compacting are tried again with the
+reserve. Of what is kept next to the passages it knows only that whatever is named after a segment that was never
+committed must go, because the next segment gets that name. Does not know locks, models or vectors.
 """
 
 import shutil
@@ -167,8 +167,8 @@ class Writer:
     ) -> None:
         """Makes a new snapshot with these segments, without the merged ones, and with these deletions (None: as now).
 
-        Damaged segments stay, with all that was known of them. The next writes release the snapshots below `kept_from`;
-        after a merge, those without it.
+        Damaged segments stay, with all that was known of them. The next writes release the snapshots below `kept_from`,
+        which after a merge is the new one.
         """
         old = self.snapshot.manifest
         deletions = self.snapshot.deletions if deletions is None else deletions

@@ -1,4 +1,4 @@
-"""Where a phrase may start and end, when two tokens are the same word, and which part of a phrase says the same.
+"""Where a phrase may start and end, when two tokens are the same word, and which part of a phrase means the same.
 
 Knows: characters and character ranges. Does not know: tokenizers, so one rule serves WordPiece, byte-level BPE
 and SentencePiece alike.

@@ -28,7 +28,7 @@ from quoth.text.boundaries import STOP_WORDS
 from quoth.text.terms import analyse, is_unspaced_character
 
 MOST_CHARACTERS = 2000
-"""A longer text is looked for, but not compared with what is nearest: that takes time by its length squared."""
+"""A longer text is looked for, but not compared with what is nearest: that takes time as its length squared."""
 MOST_PLACES = 10_000
 """Further places are not looked for."""
 NEAREST = 3
