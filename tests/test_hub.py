@@ -82,7 +82,7 @@ def test_training_may_start_from_any_base(standing_in: Path, tmp_path: Path) -> 
 
 
 def test_shipped_names(standing_in: Path) -> None:
-    for name in shipped("npm"):
+    for name in SYSTEMS["npm"].shipped:
         source = locate(name, NPMConfig, str(standing_in))
         assert source.config.normalize
         assert source.config.similarity_scale == 20.0
@@ -176,8 +176,8 @@ def test_the_parts_of_a_folder(tmp_path: Path) -> None:
 
 
 def test_kinds_of_models(tmp_path: Path) -> None:
-    assert {kind_of(name) for name in shipped("npm")} == {kind_of("someone/else"), kind_of(str(tmp_path))} == {"npm"}
-    assert {kind_of(name) for name in shipped("realm")} == {"realm"}
+    assert {kind_of(name) for name in (*SYSTEMS["npm"].shipped, "someone/else", str(tmp_path))} == {"npm"}
+    assert {kind_of(name) for name in SYSTEMS["realm"].shipped} == {"realm"}
     for config in (NPMConfig(), REALMConfig()):
         (tmp_path / "quoth.json").write_text(json.dumps(config.to_dict()))
         assert kind_of(str(tmp_path)) == config.kind

@@ -14,7 +14,7 @@ import pytest
 
 import quoth
 from quoth.errors import InputError
-from quoth.hub import kind_of, shipped
+from quoth.hub import kind_of
 from quoth.model import loading
 from quoth.registry import SYSTEMS
 
@@ -67,9 +67,9 @@ def test_every_shipped_name_is_typed_as_its_kind() -> None:
         ("realm", loading.REALMName),
         ("zero-ner", loading.ZeroNERName),
     ):
-        assert {*get_args(names)} == {*shipped(kind)}
+        assert {*get_args(names)} == {*SYSTEMS[kind].shipped}
     published = SYSTEMS["npm"].published
-    assert {*get_args(loading.NPMName)} == {*shipped("npm"), *published}
+    assert {*get_args(loading.NPMName)} == {*SYSTEMS["npm"].shipped, *published}
     assert {kind_of(name) for name in published} == {"npm"}
 
 

@@ -99,9 +99,9 @@ def graph_file(folder: Path, dtype: str) -> Path:
     return folder / f"{dtype}.onnx"
 
 
-def shipped(kind: str | None = None) -> list[str]:
-    """The names of the shipped models, of one kind or of all."""
-    return [name for row in SYSTEMS.values() if kind in (None, row.kind) for name in row.shipped]
+def shipped() -> list[str]:
+    """The names of the shipped models, of all kinds."""
+    return [name for row in SYSTEMS.values() for name in row.shipped]
 
 
 def is_shipped(name: str) -> bool:
