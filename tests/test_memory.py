@@ -118,7 +118,7 @@ def test_a_passage_too_large_is_encoded_alone(tmp_path: Path) -> None:
 
 
 def test_codes_take_a_sample_and_one_file_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes, "ROWS_AT_A_TIME", 1000)
+    monkeypatch.setattr("quoth.index.vectors.ROWS_AT_A_TIME", 999)
     monkeypatch.setattr(codes, "LEAST_SAMPLE", 700)
     sizes: list[int] = []
     sample = codes._sample
@@ -128,7 +128,7 @@ def test_codes_take_a_sample_and_one_file_at_a_time(tmp_path: Path, monkeypatch:
     vectors = KeyVectors.open(tmp_path, 1.0)
     q_QD = raw_ND[:4] + np.float32(0.1)
     exact = [np.argsort(-(raw_ND.astype(np.float64) @ q_D))[:20] for q_D in q_QD]
-    np.testing.assert_array_equal(np.stack(nearest_rows(vectors, q_QD, 20, 999)), np.stack(exact))
+    np.testing.assert_array_equal(np.stack(nearest_rows(vectors, q_QD, 20)), np.stack(exact))
     for room, files in ((10**9, 1), (codes.COPIES * (16 // 4 + 8) * 2000, 3)):
         (folder := tmp_path / str(room)).mkdir()
         codes.build_codes(folder, vectors, q_QD, exact, 0.01, room)

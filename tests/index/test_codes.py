@@ -127,7 +127,7 @@ def test_codes_in_several_files(
     vectors: KeyVectors, q_QD: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: bool
 ) -> None:
     monkeypatch.setattr(module, "ROWS_PER_FILE", 2500)
-    monkeypatch.setattr(module, "ROWS_AT_A_TIME", 999)
+    monkeypatch.setattr("quoth.index.vectors.ROWS_AT_A_TIME", 999)
     if cells:
         monkeypatch.setattr(module, "IVF_FROM", N)
     codes = build(tmp_path / "codes", vectors, q_QD)

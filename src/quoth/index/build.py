@@ -19,7 +19,7 @@ from quoth.encoders.keys import KeyEncoder, TextSpan
 from quoth.errors import CorruptionError
 from quoth.index.key_store import FORMAT, TABLE, KeyStore, absent_passages
 from quoth.index.key_table import KeyColumns, KeyTable, open_columns, passage_of, save_columns
-from quoth.index.vectors import BITS, KeyVectors, Quantizer, Spread, save_quantizer, stored
+from quoth.index.vectors import BITS, ROWS_AT_A_TIME, KeyVectors, Quantizer, Spread, save_quantizer, stored
 from quoth.records import Passage
 from quoth.storage import atomic_write_json, publish_directory, remove, seal_folder
 from quoth.text.boundaries import MAY_START
@@ -36,7 +36,6 @@ COPIES = 6
 """The most copies of a passage's vectors (4 bytes per component) in memory while they are made and written."""
 MOST_TOKENS_AT_A_TIME = 1 << 17
 """More at a time is no faster."""
-ROWS_AT_A_TIME = 1 << 16
 
 Batch = list[tuple[int, Passage | None]]
 """Numbers of passages, and those that are to be encoded."""

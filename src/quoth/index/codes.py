@@ -31,7 +31,6 @@ FLAT_FROM = 100_000
 IVF_FROM = 1 << 22
 """From this many on, codes are put into cells, of which a search looks into some: half of the time at 53 million."""
 ROWS_PER_FILE = 1 << 24
-ROWS_AT_A_TIME = 1 << 16
 DEPTH = 4096
 """The k at which recall is measured."""
 FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
@@ -250,7 +249,7 @@ def _sample(vectors: KeyVectors, count: int) -> Floats:
     # A fixed seed: the same vectors always give the same codes.
     rows = np.sort(np.random.default_rng(0).choice(len(vectors), count, replace=False))
     sample_ND = np.empty((count, vectors.dimensions), np.float32)
-    for first, block in vectors.blocks(0, len(vectors), ROWS_AT_A_TIME):
+    for first, block in vectors.blocks(0, len(vectors)):
         begin, end = np.searchsorted(rows, [first, first + len(block)])
         sample_ND[begin:end] = block.floats(rows[begin:end] - first)
     return sample_ND
@@ -265,7 +264,7 @@ def _write(folder: Path, trained: Any, vectors: KeyVectors, most: int) -> Iterat
     for number, first in enumerate(range(0, len(vectors), rows)):
         # Clones share one rotation and one code book, so nothing is fitted twice.
         index = faiss.clone_index(trained)
-        for _, block in vectors.blocks(first, min(first + rows, len(vectors)), ROWS_AT_A_TIME):
+        for _, block in vectors.blocks(first, min(first + rows, len(vectors))):
             index.add(block.floats(slice(None)))
         file = folder / f"rows-{number:03d}.faiss"
         try:

@@ -21,6 +21,8 @@ from quoth.errors import CorruptionError
 BITS = {"sq8": 8, "sq4": 4, "fp16": 16, "fp32": 32}
 ROWS_PER_BLOCK = 1024
 """Few enough that their numbers as floats stay in a core's cache."""
+ROWS_AT_A_TIME = 1 << 16
+"""The rows of a whole table that are in memory together."""
 _MARGIN = 0.1
 _DEVIATIONS = 2.5
 """Where four bits end: of the values from 2.25 to 3.5, the one that kept most neighbours of mask queries."""
@@ -188,12 +190,12 @@ class KeyVectors:
             floats_RD = floats_RD * self.quantizer.step_D + self.quantizer.low_D
         return floats_RD
 
-    def blocks(self, first: int, last: int, rows: int) -> Iterator[tuple[int, KeyVectors]]:
-        """The vectors from the first to the last in blocks of this size, each with the row that it begins at. Of mapped
-        vectors no more than a block is in memory."""
+    def blocks(self, first: int, last: int) -> Iterator[tuple[int, KeyVectors]]:
+        """The vectors from the first to the last in blocks, each with the row that it begins at. Of mapped vectors no
+        more than a block is in memory."""
         fetch(self.stored_ND, None)
-        for at in range(first, last, rows):
-            yield at, replace(self, stored_ND=self.stored_ND[at : min(at + rows, last)])
+        for at in range(first, last, ROWS_AT_A_TIME):
+            yield at, replace(self, stored_ND=self.stored_ND[at : min(at + ROWS_AT_A_TIME, last)])
             forget(self.stored_ND)
 
     def take(self, rows_R: NDArray[np.int64]) -> KeyVectors:
@@ -231,10 +233,10 @@ class Neighbours:
         return Neighbours(self.rows_K[which], self.sims_K[which])
 
 
-def nearest_rows(vectors: KeyVectors, q_QD: Floats, k: int, rows: int = 1 << 16) -> list[Rows]:
+def nearest_rows(vectors: KeyVectors, q_QD: Floats, k: int) -> list[Rows]:
     """The rows of the k vectors nearest to each query, nearest first; a block of vectors is in memory at a time."""
     found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
-    for first, block in vectors.blocks(0, len(vectors), rows):
+    for first, block in vectors.blocks(0, len(vectors)):
         near = [top(sim_R, k) for sim_R in block.similarities(q_QD)]
         shifted = [Neighbours(each.rows_K + first, each.sims_K) for each in near]
         found = [joined(known, fresh, k) for known, fresh in zip(found, shifted, strict=True)]
