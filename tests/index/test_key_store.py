@@ -323,7 +323,7 @@ def test_what_a_partial_table_lacks_is_read_elsewhere(corpus: Corpus, tmp_path: 
     np.save(store.partial(segment.name) / "absent.npy", np.array([0, count - 1]))
     assert store.table(segment.name) == store.partial(segment.name)
     assert absent_passages(store.partial(segment.name)).tolist() == [0, count - 1]
-    (source,) = store.sources(segment.name, count, store.tables(segment.name))
+    (source,) = store.sources(segment, store.tables(segment.name))
     assert source.here_M.tolist() == source.there_M.tolist() == list(range(1, count - 1))
     assert store.is_stored(corpus.segments[0])
     assert not store.is_stored(segment)
@@ -366,7 +366,7 @@ def test_a_table_that_is_both_at_its_old_place_and_its_new_is_read_once(corpus: 
     store, (segment,) = KeyStore(corpus.path, store.folder.name), corpus.segments
     latest = store.tables(segment.name)
     assert [table.name for table in latest] == ["000000000006", "000000000005", "000000000002", "000000000000"]
-    sources = store.sources(segment.name, segment.num_passages, latest)
+    sources = store.sources(segment, latest)
     taken = np.concatenate([each.here_M for each in sources]).tolist()
     assert sorted(taken) == sorted(set(taken))
     assert len(taken) > 3

@@ -9,7 +9,7 @@ encoded, search.
         settings/settings.json            the recall requested last
         <segment>/                        a segment's table
             table.json                    format, model, fingerprint, precision, number of tokens
-            vectors.npy                   [N, D] (quantizer.npy for sq8 and sq4), and each token's columns (`columns`)
+            vectors.npy                   [N, D] (quantizer.npy for sq8 and sq4), and each token's columns (`key_table`)
         <segment>.partial/                a table that lacks the passages of absent.npy
         <segment>.codes/                  proposes which of a table's vectors to compare (`codes`)
         <segment>.<precision>.part/       a table that is being made
@@ -114,17 +114,14 @@ class KeyStore:
         origins = map(segment_name, self._origins[segment])
         return tuple(table for origin in origins if (table := self.table(origin)))
 
-    def sources(self, segment: str, num_passages: int, tables: Sequence[Path]) -> list[Source]:
-        """The segment's passages that each of its tables (`tables`) holds, no passage twice.
-
-        Raises CorruptionError.
-        """
-        found, left_P = [], np.ones(num_passages, np.bool_)
+    def sources(self, segment: Segment, tables: Sequence[Path]) -> list[Source]:
+        """The segment's passages that each of its tables (`tables`) has, no passage twice. Raises CorruptionError."""
+        found, left_P = [], np.ones(segment.num_passages, np.bool_)
         for table in tables:
-            if own := segment_of(table) == segment:
-                there_M = here_M = np.arange(num_passages)
+            if own := segment_of(table) == segment.name:
+                there_M = here_M = np.arange(segment.num_passages)
             else:
-                moves_M3 = self._moves[segment]
+                moves_M3 = self._moves[segment.name]
                 there_M, here_M = moves_M3[moves_M3[:, 0] == int(segment_of(table)), 1:].T
             kept_M = left_P[here_M] & ~np.isin(there_M, absent_passages(table))
             left_P[here_M[kept_M]] = False
@@ -135,7 +132,7 @@ class KeyStore:
     def absent(self, segment: Segment) -> Rows:
         """The numbers of a segment's passages whose keys no sound table holds, ascending."""
         tables = [each for each in self.tables(segment.name) if is_sound(each)]
-        return absent_from(self.sources(segment.name, segment.num_passages, tables), segment.num_passages)
+        return absent_from(self.sources(segment, tables), segment.num_passages)
 
     def is_stored(self, segment: Segment) -> bool:
         """Whether sound tables hold all of a segment's keys."""
@@ -271,29 +268,26 @@ def carry(store: KeyStore, segment: Segment) -> None:
     Raises CorruptionError.
     """
     name, count = segment.name, segment.num_passages
-    if store.table(name) or not (sources := store.sources(name, count, store.tables(name))):
+    if store.table(name) or not (sources := store.sources(segment, store.tables(name))):
         return
     origin_P2 = np.full((count, 2), -1, np.int64)
     for number, each in enumerate(sources):
         origin_P2[each.here_M, 0], origin_P2[each.here_M, 1] = number, each.there_M
     tables = [each.table for each in sources]
-
-    def write(part: Path) -> None:
-        for table in tables:
-            check_folder(table)
-        copy_table(part, tables, origin_P2, table_facts(tables[0]))
-
-    publish_folder(store.partial(name) if len(absent_from(sources, count)) else store.whole(name), write)
+    final = store.partial(name) if len(absent_from(sources, count)) else store.whole(name)
+    publish_folder(final, lambda part: _copy_table(part, tables, origin_P2))
 
 
-def copy_table(part: Path, tables: Sequence[Path], origin_P2: NDArray[np.int64], facts: dict[str, Any]) -> None:
-    """Write a table of passages whose keys other tables hold into a folder; `facts` are those of one of these.
+def _copy_table(part: Path, tables: Sequence[Path], origin_P2: NDArray[np.int64]) -> None:
+    """Write a table of passages whose keys other tables have into a folder. Raises CorruptionError.
 
-    `origin_P2` holds for each passage the number of its table, −1 if it has no keys, and its number there. Vectors of
+    `origin_P2` has for each passage the number of its table, −1 if it has no keys, and its number there. Vectors of
     eight bits are set to one scale, which covers all of theirs, those of four to that of the largest table; others are
     copied as they are.
     """
-    columns = [open_columns(table) for table in tables]
+    for table in tables:
+        check_folder(table)
+    facts, columns = table_facts(tables[0]), [open_columns(table) for table in tables]
     if len(absent := np.flatnonzero(origin_P2[:, 0] < 0)):
         save_array(part / ABSENT, absent)
     save_columns(part, lambda: (_taken(columns, *run) for run in _runs(origin_P2)))
@@ -304,9 +298,9 @@ def copy_table(part: Path, tables: Sequence[Path], origin_P2: NDArray[np.int64],
         save_quantizer(part, quantizer)
     total = int(open_array(part / "offsets.npy")[-1])
     copied = (
-        stored(vectors[table].floats(ranges(columns[table].offsets_P1, numbers)), facts["precision"], quantizer)
-        for table, numbers in _runs(origin_P2)
-        if table >= 0
+        stored(vectors[number].floats(ranges(columns[number].offsets_P1, numbers)), facts["precision"], quantizer)
+        for number, numbers in _runs(origin_P2)
+        if number >= 0
     )
     save_pieces(part / "vectors.npy", copied)
     atomic_write_json(part / TABLE, facts | {"tokens": total})

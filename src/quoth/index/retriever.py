@@ -209,12 +209,12 @@ def _max_sim(keys: KeyTable, q_TD: NDArray[np.float32]) -> NDArray[np.float64]:
     """Σ_t max over a passage's tokens of sim(q_t, c); −inf for deleted and empty passages: [P]."""
     score_P = np.full(len(keys.passage_rows_P), -np.inf)
     filled_P = np.diff(keys.offsets_P1) > 0
-    visible_P = filled_P if keys.live_P is None else filled_P & keys.live_P
     starts = np.asarray(keys.offsets_P1[:-1])[filled_P]
     if len(starts):
         best = np.zeros(len(starts))
         for q_D in q_TD:
             best += np.maximum.reduceat(keys.vectors.similarities(q_D[None])[0], starts)
         score_P[filled_P] = best
-    score_P[~visible_P] = -np.inf
+    if keys.live_P is not None:
+        score_P[~keys.live_P] = -np.inf
     return score_P

@@ -156,7 +156,7 @@ class KeyTables:
         return tables, found
 
     def _map(self, segment: Segment, tables: Sequence[Path]) -> _Held:
-        sources = self._store.sources(segment.name, segment.num_passages, tables)
+        sources = self._store.sources(segment, tables)
         absent = absent_from(sources, segment.num_passages)
         return _Held(tuple(self._map_one(segment, each) for each in sources), segment.first_row + absent)
 
