@@ -316,6 +316,14 @@ def test_settings_and_facts_are_checked(corpus: Corpus) -> None:
             list(store.facts())
 
 
+def test_tables_that_are_being_written_or_removed_are_not_asked(corpus: Corpus) -> None:
+    (store,), name = stores(corpus.path), corpus.segments[1].name
+    for folder in (f"{name}.tmp", f"{name}.partial.7.tmp"):
+        (store.folder / folder).mkdir()
+        (store.folder / folder / "table.json").write_text("{")
+    assert len(list(store.facts())) == 3
+
+
 def test_what_a_partial_table_lacks_is_read_elsewhere(corpus: Corpus, tmp_path: Path) -> None:
     (store,), segment = stores(corpus.path), corpus.segments[1]
     count = segment.num_passages

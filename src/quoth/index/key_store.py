@@ -148,8 +148,9 @@ class KeyStore:
         return WriterLock(self.folder / LOCK)
 
     def facts(self) -> Iterator[dict[str, Any]]:
-        """What the tables say of themselves. Raises CorruptionError."""
-        return (table_facts(each.parent) for each in sorted(self.folder.glob(f"*/{TABLE}")))
+        """What the tables say of themselves, but for those being written or removed. Raises CorruptionError."""
+        tables = (file.parent for file in sorted(self.folder.glob(f"*/{TABLE}")))
+        return (table_facts(table) for table in tables if table.suffix != ".tmp")
 
     def recall(self) -> float:
         """The recall requested last."""
