@@ -112,7 +112,7 @@ class DamageWarning(UserWarning):
 
 
 class FileWarning(UserWarning):
-    """Files of a folder are left out, or a file is read in a way that its user should know about."""
+    """Files of a folder are left out, or a file is read in a way that one should know."""
 
 
 class TextCutWarning(UserWarning):

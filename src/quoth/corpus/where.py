@@ -39,11 +39,8 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?)?)?)?")
-_LONG = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-_MONTHS = {name: number for number, name in enumerate(_LONG, 1)}
+_LONG = "january february march april may june july august september october november december"
+_MONTHS = {name: number for number, name in enumerate(_LONG.split(), 1)}
 _MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
 _DAY, _MONTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<month>[A-Za-z]{3,9})\.?", r"(?P<year>\d{4})"
 _ENGLISH = [re.compile(rf"{form},? {_YEAR}") for form in (f"{_DAY} {_MONTH}", f"{_MONTH} {_DAY}")]
