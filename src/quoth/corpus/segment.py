@@ -23,7 +23,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -84,15 +84,8 @@ class Segment:
 
     @property
     def entry(self) -> SegmentEntry:
-        """This segment's entry in a manifest."""
-        return SegmentEntry(
-            name=self.name,
-            first_row=self.first_row,
-            first_document=self.first_document,
-            num_documents=self.num_documents,
-            num_passages=self.num_passages,
-            sha256=self.sha256,
-        )
+        """This segment's entry in a manifest, whose fields are attributes of the segment."""
+        return SegmentEntry(**{each.name: getattr(self, each.name) for each in fields(SegmentEntry)})
 
     def has_its_sizes(self) -> bool:
         """Whether the files that are open are as long as they were: reading a mapped one past its end is fatal."""
@@ -366,8 +359,8 @@ class SegmentWriter:
 
 def _encoded(document: Document) -> tuple[bytes, bytes]:
     """A document's record and its text, as they are on disk."""
-    fields = [document.id, document.title, dict(document.metadata)]
-    return from_top(partial(json.dumps, fields, ensure_ascii=False)).encode(), document.text.encode()
+    record = [document.id, document.title, dict(document.metadata)]
+    return from_top(partial(json.dumps, record, ensure_ascii=False)).encode(), document.text.encode()
 
 
 def _byte_ranges(text: str, ranges: Ranges) -> Iterator[tuple[int, int]]:

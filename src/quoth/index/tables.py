@@ -131,8 +131,7 @@ class KeyTables:
             place = (segment.name, tables)
             shown = self._shown.get(place)
             if shown is None:
-                held = self._mapped.get(place) or self._map(segment, tables)
-                self._mapped[place] = held
+                held = self._mapped[place] = self._mapped.get(place) or self._map(segment, tables)
                 self._shown[place] = shown = replace(held, tables=tuple(map(self._show, held.tables)))
             return shown
 
