@@ -239,7 +239,10 @@ def test_a_run_makes_its_corpus_once(folder: Path, docs: Path, tmp_path: Path) -
     assert Corpus.open(output / "corpus.quoth").num_documents == 14
 
 
-def test_what_is_measured_is_not_trained_on(folder: Path, docs: Path, tmp_path: Path) -> None:
+def test_what_is_measured_is_not_trained_on_and_nothing_is_left_of_it(
+    folder: Path, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     lines = docs.read_text().splitlines(keepends=True)
     pages = tmp_path / "pages.jsonl"
     pages.write_text("".join(lines[:2]))
@@ -247,6 +250,7 @@ def test_what_is_measured_is_not_trained_on(folder: Path, docs: Path, tmp_path: 
     run_recipe("realm-pretrain", [str(docs)], tmp_path / "run", settings, model=str(folder), seconds=0)
     left = {document.id for document in Corpus.open(tmp_path / "run" / "corpus.quoth").documents()}
     assert left == {json.loads(line)["id"] for line in lines[2:]}
+    assert not list(tmp_path.glob("quoth-probe-*"))
 
 
 def test_a_tagger_keeps_its_own_base(docs: Path, tmp_path: Path) -> None:

@@ -74,8 +74,7 @@ class TokenizedDocuments:
     def save(self, folder: Path, label: str) -> None:
         """Write the folder whole or not at all; `label` says what it was made of."""
         part = folder.with_name(f"{folder.name}.part")
-        if part.exists():
-            remove(part)
+        remove(part)
         part.mkdir(parents=True)
         for name in ARRAYS:
             save_array(part / f"{name}.npy", getattr(self, name))

@@ -123,8 +123,7 @@ class IndexRefresher:
 
     def _publish(self, step: int, model: TrainedREALM) -> None:
         part, ours = self._output / TOWERS / f"{step}.part", set(map(self._keys, _snapshots(self._output)))
-        if part.exists():
-            remove(part)
+        remove(part)
         model.save(part)
         encoder = PassageEncoder.load(locate(str(part), REALMConfig, self._base), device="cpu")
         keys = KeyTables(self._corpus, encoder).folder

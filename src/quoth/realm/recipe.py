@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -69,15 +68,14 @@ def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig
     model = TrainedREALM(source, config, trained=PARTS, device=run.device)
     tagger_of = cache(partial(Tagger.load, device=run.device))  # which has a base of its own
     tagger = tagger_of(config.tagger) if config.masking == "salient" else None
-    texts = MaskedTexts(corpus, model.tokenizer, model.config.query_tokens - 2, config.masking, tagger)
+    texts = MaskedTexts(corpus, model.tokenizer, model.config.question_room, config.masking, tagger)
     evaluation = None
     if config.evaluate_on and run.world.is_main:
-        held_out = Probe(
-            read_documents(config.evaluate_on), config, tagger_of(PretrainConfig().tagger), config.evaluate_blanks
-        )
-        probe = run.stack.enter_context(closing(held_out))
+        folder = run.stack.enter_context(tempfile.TemporaryDirectory(prefix="quoth-probe-"))
+        names = tagger_of(PretrainConfig().tagger)
+        probe = Probe(Path(folder), read_documents(config.evaluate_on), config, names)
         evaluation = Evaluation(
-            config.evaluate_every, lambda folder: probe.measure(locate(str(folder), REALMConfig, run.base))
+            config.evaluate_every, lambda saved: probe.measure(locate(str(saved), REALMConfig, run.base))
         )
     dtype = "bf16" if config.bf16 else "fp32"
     every, asynchronous = config.refresh_every, config.asynchronous
@@ -122,8 +120,7 @@ def _corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:
     if label.is_file() and label.read_bytes() == settings:
         return Corpus.open(folder)
     label.unlink(missing_ok=True)
-    if folder.exists():
-        remove(folder)
+    remove(folder)
     corpus = Corpus.create(folder, splitter=config.splitter)
     corpus.add(without(read_documents(*run.inputs), config.exclude, measured), run.counter("indexing documents"))
     atomic_write_bytes(label, settings)
@@ -131,13 +128,12 @@ def _corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:
 
 
 class Probe:
-    """Held-out documents and blanks in them, the same for model after model of one run. `close` removes them."""
+    """Held-out documents, indexed in a folder, and blanks in them, the same for model after model of one run."""
 
-    def __init__(self, documents: Iterable[Document], config: PretrainConfig, tagger: Tagger, count: int) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="quoth-probe-")
-        self._corpus = Corpus.create(Path(self._folder.name) / "heldout.quoth", splitter=config.splitter)
+    def __init__(self, folder: Path, documents: Iterable[Document], config: PretrainConfig, tagger: Tagger) -> None:
+        self._corpus = Corpus.create(folder / "heldout.quoth", splitter=config.splitter)
         self._corpus.add(documents)
-        self._config, self._tagger, self._count = config, tagger, count
+        self._config, self._tagger = config, tagger
         self._drawn: list[Masked] = []
 
     @torch.inference_mode()
@@ -148,9 +144,9 @@ class Probe:
         model = TrainedREALM(source)
         encoder = PassageEncoder.load(source, dtype="fp32")  # its figures are the same anywhere
         KeyTables(self._corpus, encoder).build("fp32", recall=1.0)
-        texts = MaskedTexts(self._corpus, model.tokenizer, model.config.query_tokens - 2, "salient", self._tagger)
+        texts = MaskedTexts(self._corpus, model.tokenizer, model.config.question_room, "salient", self._tagger)
         task = PretrainTask(model, texts, FixedIndex(self._corpus, encoder), self._config)
-        drawn = self._drawn = self._drawn or texts.draw(self._count, np.random.default_rng(0))
+        drawn = self._drawn = self._drawn or texts.draw(self._config.evaluate_blanks, np.random.default_rng(0))
         ranks, score, gain, utility = [], [], [], []
         for at in range(0, len(drawn), EXAMPLES_AT_A_TIME):
             part = drawn[at : at + EXAMPLES_AT_A_TIME]
@@ -168,7 +164,3 @@ class Probe:
             "recall_at_1": recall(ranks, 1),
             "recall_at_5": recall(ranks, 5),
         }
-
-    def close(self) -> None:
-        """Remove the documents."""
-        self._folder.cleanup()
