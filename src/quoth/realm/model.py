@@ -57,13 +57,14 @@ class GivenReader:
     def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> Predictions:
         """The best spans; with one softmax as a `Reader` gives them, but that relevance counts with BM25 alone."""
         if how.marginal:
-            return Predictions(self._spans(query, sources, how))
+            return Predictions(self.fillings(query, sources, how))
         config = self.reader.config if how.hybrid else replace(self.reader.config, prior=0.0)
         return answered(query.text, sources, self._read(query, sources), config, how.top_k, how.least)
 
     def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
-        """The best spans for a blank; calibration is of questions only."""
-        return self._spans(query, sources, how)
+        """The best spans for a blank, not calibrated: calibration is of questions only."""
+        spans = self._read(query, sources)
+        return predict_spans(sources, spans, how.top_k, marginal=how.marginal, null=how.null)
 
     def likelihood(self, text: str, answer: str, found: object) -> NoReturn:
         """Raises InputError: this reader fills no masks."""
@@ -71,10 +72,6 @@ class GivenReader:
             f"the reader of {self.name} marks spans and fills no masks; use a model that "
             "`quoth train realm-pretrain` or `quoth convert` made"
         )
-
-    def _spans(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
-        spans = self._read(query, sources)
-        return predict_spans(sources, spans, how.top_k, marginal=how.marginal, null=how.null)
 
     def _read(self, query: EncodedQuery, sources: Sequence[Source]) -> list[Spans]:
         with step("expand"):
