@@ -12,7 +12,7 @@ import string
 import sys
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate
 
@@ -87,11 +87,16 @@ def answerable(questions: Sequence[QAExample], texts: Iterable[str]) -> set[int]
     return set(holders(questions, texts, first_only=True))
 
 
-def holders(questions: Sequence[QAExample], texts: Iterable[str], first_only: bool = False) -> dict[int, list[int]]:
+def holders(
+    questions: Sequence[QAExample],
+    texts: Iterable[str],
+    first_only: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> dict[int, list[int]]:
     """The indices of the texts that contain an answer (`has_answer`), by question; questions without any are left out.
 
-    Reads the texts once. An answer is looked for only in texts that contain its longest token. Patterns have no such
-    token, so each of them costs a search of every text.
+    Reads the texts once; `progress` takes the number of those read. An answer is looked for only in texts that contain
+    its longest token. Patterns have no such token, so each of them costs a search of every text.
     """
     found: defaultdict[int, list[int]] = defaultdict(list)
     waiting: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -110,6 +115,8 @@ def holders(questions: Sequence[QAExample], texts: Iterable[str], first_only: bo
             found[number].append(place)
         if first_only:
             patterns = [number for number in patterns if number not in found]
+        if progress and place % 1000 == 0:
+            progress(place)
     return dict(found)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import answer_ranges, holders
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.encoders.tokens import QUERIES, queries_of
-from quoth.encoders.transformer import attend_in_fp32, load_base, pad
+from quoth.encoders.transformer import load_base, pad
 from quoth.errors import InputError
 from quoth.hub import SETTINGS_FILE, ModelSource
 from quoth.index.search import search_together
@@ -37,8 +37,8 @@ from quoth.index.vectors import top
 from quoth.npm.config import NPMConfig, QueryConfig
 from quoth.npm.model import NPM
 from quoth.storage import atomic_write_bytes, atomic_write_json
-from quoth.training.adapter import save_adapter, set_dropout, with_adapter
-from quoth.training.epochs import turns
+from quoth.training.adapter import save_adapter, trainable
+from quoth.training.epochs import drawn
 from quoth.training.run import Job, Run
 from quoth.training.trainer import LOG, Step
 
@@ -94,29 +94,21 @@ class QueryTask:
         self.examples, self._places = [examples[number] for number in held], [places[number] for number in held]
         self._inputs = [inputs[number] for number in held]
         encoder, hf = load_base(source.encoder)
-        if config.bf16 and self.device.type == "cpu":
-            attend_in_fp32(encoder)
         start = queries_of(source) or source.encoder
-        self.model = with_adapter(encoder, config.lora_rank, config.seed, str(start.adapter or "")).to(self.device)
-        set_dropout(self.model, config.dropout)
+        self.model, self.parameters = trainable(encoder, config, self.device, str(start.adapter or ""))
         self._pad_id = int(hf.pad_token_id or 0)
-        self.parameters: Mapping[str, torch.nn.Parameter] = {
-            name: each for name, each in self.model.named_parameters() if each.requires_grad
-        }
 
     def backward(self, step: int) -> Step:
         """Add the gradient of the mean loss of the step's examples."""
-        total, rng = len(self.examples), np.random.default_rng
-        size = min(self.config.batch_size, total)
-        order = turns(step * size, (step + 1) * size, total, lambda n: rng((self.config.seed, 5, n)).permutation(total))
-        drawn = list(order)
-        q_B2D = self.queries(drawn)
+        size = min(self.config.batch_size, len(self.examples))
+        numbers = drawn(step, size, len(self.examples), self.config.seed, 5)
+        q_B2D = self.queries(numbers)
         q_2BD = np.ascontiguousarray(q_B2D.detach().cpu().numpy().swapaxes(0, 1))
         found = search_together(self._tokens.tables, [()] * size, q_2BD, self.config.k)
-        losses = [self.loss(*each) for each in zip(drawn, q_B2D, found, strict=True)]
+        losses = [self.loss(*each) for each in zip(numbers, q_B2D, found, strict=True)]
         loss = torch.stack(losses).mean()
         loss.backward()  # type: ignore[no-untyped-call]
-        return Step(loss.item(), sum(len(self._inputs[number][0]) for number in drawn))
+        return Step(loss.item(), sum(len(self._inputs[number][0]) for number in numbers))
 
     def queries(self, numbers: Sequence[int]) -> Tensor:
         """The examples' start and end queries, with gradients: [B, 2, D]."""
@@ -193,23 +185,16 @@ def places_of(
     wanted = list(dict.fromkeys((each.answers, each.pattern) for each in examples))
     asked = [QAExample("", "", answers, pattern) for answers, pattern in wanted]
     passages = [(part, int(p)) for part, keys in enumerate(tokens.tables) for p in _live(keys)]
-
-    def texts() -> Iterator[str]:
-        for number, (part, p) in enumerate(passages):
-            yield tokens.tables[part].passage(p).text
-            if progress and number % 1000 == 0:
-                progress(number)
-
+    texts = (tokens.tables[part].passage(p).text for part, p in passages)
     numbers_of: defaultdict[int, list[int]] = defaultdict(list)
-    for number, held_in in holders(asked, texts()).items():
+    for number, held_in in holders(asked, texts, progress=progress).items():
         for passage in held_in:
             numbers_of[passage].append(number)
     found: list[list[tuple[int, int]]] = [[] for _ in asked]
     for at, numbers in sorted(numbers_of.items()):
         part, p = passages[at]
-        for number, places in zip(
-            numbers, _places_in(tokens.tables[part], p, [asked[n] for n in numbers]), strict=True
-        ):
+        in_passage = _places_in(tokens.tables[part], p, [asked[number] for number in numbers])
+        for number, places in zip(numbers, in_passage, strict=True):
             found[number] += [(tokens.first_P[part] + first, tokens.first_P[part] + last) for first, last in places]
     rows = {answers: np.array(places, np.int64).reshape(-1, 2) for answers, places in zip(wanted, found, strict=True)}
     return [rows[each.answers, each.pattern] for each in examples]

@@ -6,15 +6,14 @@ Knows: how data, masking and loss become a step's gradient. Does not know: the l
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from quoth.encoders.transformer import attend_in_fp32
 from quoth.errors import InputError
 from quoth.hub import SETTINGS_FILE
 from quoth.npm.batches import BatchSampler, TokenizedDocuments
@@ -23,7 +22,7 @@ from quoth.npm.config import NPMConfig, TrainConfig
 from quoth.npm.grad_cache import Contrast
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.text.tokenizer import TextTokenizer
-from quoth.training.adapter import merged_weights, save_adapter, set_dropout, with_adapter
+from quoth.training.adapter import merged_weights, save_adapter, trainable
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.trainer import Step
 
@@ -49,18 +48,13 @@ class NPMTask:
         check_room(int(model.config.max_position_embeddings), tokenizer, config)
         self.masked_lm = model.to(self.device) if config.mlm_weight else None
         head, encoder = (_head(model), model.base_model) if config.mlm_weight else (None, model)
-        if config.bf16 and self.device.type == "cpu":
-            attend_in_fp32(encoder)
-        self.model = with_adapter(encoder, config.lora_rank, config.seed, config.warm_start).to(self.device)
-        set_dropout(self.model, config.dropout)
+        self.model, self.parameters = trainable(encoder, config, self.device, config.warm_start)
         self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, world, head)
         self.sampler = BatchSampler(data, config.masked_together, config.seed, config.grouping)
-        self.parameters: Mapping[str, torch.nn.Parameter] = {
-            n: p for n, p in self.model.named_parameters() if p.requires_grad
-        }
         if head is not None:  # its word embeddings are the encoder's
             own = set(self.model.parameters())
-            self.parameters |= {f"head.{n}": p for n, p in head.named_parameters() if p not in own}
+            learned = {f"head.{n}": p for n, p in head.named_parameters() if p not in own}
+            self.parameters = {**self.parameters, **learned}
 
     def backward(self, step: int) -> Step:
         """Mask, encode and contrast the step's groups, or predict what is hidden."""
@@ -75,12 +69,9 @@ class NPMTask:
         """The groups of a step, always the same."""
         config, rng = self.config, np.random.default_rng((self.config.seed, 1, step))
         size = min(config.batch_size // config.groups // config.masked_together, len(self.sampler))
-        first = step * config.groups * size
-        groups = [range(first + g * size, first + (g + 1) * size) for g in range(config.groups)]
-        return [
-            make_batch(self.data, [p for number in numbers for p in self.sampler[number]], self.tokenizer, config, rng)
-            for numbers in groups
-        ]
+        first, last = (number * config.groups * size for number in (step, step + 1))
+        groups = (chain(*(self.sampler[n] for n in range(at, at + size))) for at in range(first, last, size))
+        return [make_batch(self.data, [*group], self.tokenizer, config, rng) for group in groups]
 
     def save_model(self, folder: Path) -> None:
         """Write the adapter in fp16 (or the whole model in fp32) with the settings that `from_pretrained` reads; the

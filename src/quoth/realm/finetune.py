@@ -8,7 +8,7 @@ Shape suffixes that differ from the project's: K passages of the beam, R passage
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ from quoth.realm.passages import PassageEncoder, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.records import Passage
 from quoth.training.distributed import SINGLE_PROCESS, World
-from quoth.training.epochs import turns
+from quoth.training.epochs import drawn
 from quoth.training.trainer import Step
 
 
@@ -74,7 +74,8 @@ class FineTuneTask(REALMTask):
             )
         self._rows_P, vectors_PD = _vectors(corpus, encoder)
         self._z_PD = torch.from_numpy(vectors_PD).to(self.device)
-        found = holders(questions, self._texts(progress))
+        texts = (corpus.passage(row).text for row in self._rows_P.tolist())
+        found = holders(questions, texts, progress=progress)
         self._questions = [(questions[number], np.array(places)) for number, places in sorted(found.items())]
         if not self._questions:
             raise InputError(
@@ -84,9 +85,9 @@ class FineTuneTask(REALMTask):
 
     def backward(self, step: int) -> Step:
         """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
-        drawn, totals = list(self._drawn(step)), np.zeros(4)
-        for numbers in self.parts(drawn, self.config.mini_batch_size):
-            beams = self._retrieve([self._questions[number] for number in numbers])
+        numbers, totals = self._drawn(step), np.zeros(4)
+        for part in self.parts(numbers, self.config.mini_batch_size):
+            beams = self._retrieve([self._questions[number] for number in part])
             pairs = [reading.pair for beam in beams for reading in beam.seen]
             with self.model.autocast():
                 states_BTH = self.model.reader.states(pair_batch(self.model.tokenizer, pairs, self.device))
@@ -94,18 +95,17 @@ class FineTuneTask(REALMTask):
             scores_QRTW = scores_BTW.reshape(len(beams), self.config.num_reader_passages, *scores_BTW.shape[1:])
             retriever = torch.stack([marginal_choice_loss(beam.relevance_K, beam.right_K) for beam in beams]).sum()
             reader = torch.stack(list(map(self._reader_loss, beams, scores_QRTW))).sum()
-            ((retriever + reader) / len(drawn)).backward()  # type: ignore[no-untyped-call]
+            ((retriever + reader) / len(numbers)).backward()  # type: ignore[no-untyped-call]
             found = sum(float(beam.right_K[: self.config.num_reader_passages].any()) for beam in beams)
             tokens = sum(len(pair.ids_T) for pair in pairs)
-            totals += [retriever.item() / len(drawn), reader.item() / len(drawn), found / len(drawn), tokens]
+            totals += [retriever.item() / len(numbers), reader.item() / len(numbers), found / len(numbers), tokens]
         *means, tokens_of_all = self.summed(totals.tolist())
         measures = dict(zip(("retriever", "reader", "found"), means, strict=True))
         return Step(means[0] + means[1], int(tokens_of_all), measures=measures)
 
-    def _drawn(self, step: int) -> Iterator[int]:
-        """The questions of a step: every question once per epoch, in another order in every epoch."""
-        size, total, rng = self.config.batch_size, len(self._questions), np.random.default_rng
-        return turns(step * size, (step + 1) * size, total, lambda n: rng((self.config.seed, 4, n)).permutation(total))
+    def _drawn(self, step: int) -> list[int]:
+        """The questions of a step."""
+        return drawn(step, self.config.batch_size, len(self._questions), self.config.seed, 4)
 
     def _retrieve(self, drawn: Sequence[tuple[QAExample, NDArray[np.int64]]]) -> list[Beam]:
         """What there is to learn from questions, each with the places of the passages that answer it."""
@@ -140,12 +140,6 @@ class FineTuneTask(REALMTask):
             scores.append(scores_TW[reading.body : reading.body + len(legal_TW)][legal_TW])
             right.append(right_TW.to(self.device)[legal_TW])
         return marginal_choice_loss(torch.cat(scores), torch.cat(right))
-
-    def _texts(self, progress: Callable[[int], None] | None) -> Iterator[str]:
-        for number, row in enumerate(self._rows_P.tolist()):
-            yield self._corpus.passage(row).text
-            if progress and number % 1000 == 0:
-                progress(number)
 
     def settings(self) -> dict[str, Any]:
         data = {"passages": len(self._rows_P), "questions": len(self._questions)}

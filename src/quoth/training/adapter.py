@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,23 @@ import torch
 from safetensors.torch import load_file, save
 from torch import nn
 
-from quoth.encoders.transformer import apply_adapter
+from quoth.encoders.transformer import apply_adapter, attend_in_fp32
 from quoth.errors import InputError
 from quoth.storage import atomic_write_bytes, atomic_write_json
+from quoth.training.settings import LoopConfig
 
 ADAPTER = "adapter_model.safetensors"
+
+
+def trainable(
+    encoder: Any, config: LoopConfig, device: torch.device, warm_start: str = ""
+) -> tuple[Any, Mapping[str, nn.Parameter]]:
+    """An encoder on a device as a run's settings train it, with adapter and dropout; and the weights that learn."""
+    if config.bf16 and device.type == "cpu":
+        attend_in_fp32(encoder)
+    model = with_adapter(encoder, config.lora_rank, config.seed, warm_start).to(device)
+    set_dropout(model, config.dropout)
+    return model, {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:

@@ -29,6 +29,12 @@ def turns(first: int, last: int, total: int, order: Callable[[int], Ints]) -> It
         yield int(order_N[number % total])
 
 
+def drawn(step: int, size: int, total: int, *seed: int) -> list[int]:
+    """The `size` examples of a step: all `total` come once per epoch, in an order that follows from seed and epoch."""
+    first = step * size
+    return list(turns(first, first + size, total, lambda n: np.random.default_rng((*seed, n)).permutation(total)))
+
+
 def by_length(order: Ints, lengths: Sequence[int], size: int) -> Iterator[list[Ints]]:
     """Batches of `size` examples of similar length, `_LIKE_LENGTHS` of them at a time; `lengths` are those of the
     examples in `order`."""
