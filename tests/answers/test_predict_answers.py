@@ -10,7 +10,7 @@ import pytest
 
 from quoth.answers.evidence import Source, Spans, predict_spans, propose_spans, settled
 from quoth.reader.spans import Reading
-from quoth.realm.answering import Read, explain_likelihood, predict_answers, predict_words
+from quoth.realm.answering import explain_likelihood, predict_answers, predict_words
 from quoth.records import Evidence, Passage, PassageShare, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.text.tokenizer import Pair
@@ -35,10 +35,9 @@ def scored(text: str, score: Any) -> Spans:
     return Spans(*places(text), np.asarray(score), math.log(np.exp(score).sum()))
 
 
-def read() -> list[Read]:
-    none: Any = None
+def read() -> list[Source]:
     pairs = zip(TEXTS, (NEAR, FAR), strict=True)
-    return [Read(passage(row, text), "c", f, reading=none) for row, (text, f) in enumerate(pairs)]
+    return [Source(passage(row, text), "c", f) for row, (text, f) in enumerate(pairs)]
 
 
 def shares(found: list[Prediction]) -> dict[str, float]:
@@ -89,18 +88,18 @@ CUT = ("Athens Berlin Cai ro", "ATHENS Cairo Athens")
 """Tokens 5 Athens, 6 Berlin, 7 Cai, which only starts a word, 8 ro, which only ends one, 9 Cairo."""
 
 
-def read_tokens() -> list[Read]:
+def read_tokens() -> tuple[list[Source], list[Reading]]:
     """Two passages that start at character 100 of their documents, after three ids of a question; p(z|x) is 1/2, 1/4,
     and 1/4 for a null document of relevance 0."""
-    found = []
+    sources, seen = [], []
     ids, flags = ([5, 6, 7, 8], [5, 9, 5]), ([3, 3, MAY_START, MAY_END], [3, 3, 3])
     for row, text in enumerate(CUT):
         starts, ends = places(text)
         pair = Pair(np.array([1, 9, 2, *ids[row], 2, 5]), 3)
-        reading = Reading(pair, 3, np.stack([starts, ends], axis=1), np.array(flags[row], np.uint8))
+        seen.append(Reading(pair, 3, np.stack([starts, ends], axis=1), np.array(flags[row], np.uint8)))
         shown = Passage(row, f"d{row}", f"T{row}", text, 100, 100 + len(text))
-        found.append(Read(shown, "c", math.log(2 - row), reading=reading))
-    return found
+        sources.append(Source(shown, "c", math.log(2 - row)))
+    return sources, seen
 
 
 def test_words_by_hand() -> None:
@@ -109,7 +108,7 @@ def test_words_by_hand() -> None:
     p_NV[:, [5, 6, 8, 9]] = [[0.2, 0.4, 0.3, 0.1], [0.4, 0.2, 0.3, 0.1], [0.8, 0.04, 0.3, 0.2]]
     with np.errstate(divide="ignore"):
         log_p_NV = np.log(p_NV)
-    athens, _, cairo = found = predict_words(read_tokens(), 0.0, log_p_NV, 5)
+    athens, _, cairo = found = predict_words(*read_tokens(), 0.0, log_p_NV, 5)
     assert [each.text for each in found] == ["Athens", "Berlin", "Cairo"]
     assert [each.probability for each in found] == pytest.approx([0.1 + 0.1 + 0.2, 0.2 + 0.05 + 0.01, 0.125])
     assert [math.exp(each.log_score) for each in found] == pytest.approx([each.probability for each in found])
@@ -120,17 +119,17 @@ def test_words_by_hand() -> None:
     assert [each.score for each in athens.evidence] == pytest.approx([0.2, 0.1, 0.1])
     assert athens.num_places == 3
     assert cairo.evidence == (Evidence("d1", "T1", 1, 107, 112, CUT[1], pytest.approx(0.125), "c", 100),)
-    assert predict_words(read_tokens(), 0.0, log_p_NV, 1) == [athens]
+    assert predict_words(*read_tokens(), 0.0, log_p_NV, 1) == [athens]
     # without the null document p(z|x) is 2/3 and 1/3
-    assert shares(predict_words(read_tokens(), None, log_p_NV[:2], 5)) == pytest.approx(
+    assert shares(predict_words(*read_tokens(), None, log_p_NV[:2], 5)) == pytest.approx(
         {"athens": 0.8 / 3, "berlin": 1 / 3, "cairo": 0.1}
     )
-    assert predict_words([], 0.0, log_p_NV[2:], 5) == []
+    assert predict_words([], [], 0.0, log_p_NV[2:], 5) == []
 
 
 def test_a_likelihood_by_hand() -> None:
     log_p_NM = np.log(np.array([[0.5, 0.4], [0.2, 0.5], [0.1, 0.1]], np.float32))
-    one, two = read_tokens()
+    one, two = read_tokens()[0]
     found = explain_likelihood([one, two], 0.0, "Bagdad", ["bag", "##dad"], log_p_NM)
     assert (found.answer, found.pieces) == ("Bagdad", ("bag", "##dad"))
     assert found.probability == pytest.approx(0.1 + 0.025 + 0.0025)
@@ -161,8 +160,7 @@ def test_answers_apart_are_those_that_overlap_no_better_one_of_their_passage() -
 def test_every_place_of_an_answer_counts() -> None:
     """1,200 words of weight 2 stand before one of weight 1 that stands 1,500 times."""
     text = " ".join([*(f"w{i}" for i in range(1200)), *["often"] * 1500])
-    none: Any = None
-    one = [Read(passage(0, text), "c", 0.0, reading=none)]
+    one = [Source(passage(0, text), "c")]
     weights = [2.0] * 1200 + [1.0] * 1500
     found = predict_answers(one, [scored(text, np.log(weights))], True, 2)
     assert [each.text for each in found] == ["often", "w0"]

@@ -58,15 +58,8 @@ class How:
     least: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read(Source):
-    """The texts that REALM's reader saw."""
-
-    reading: Reading
-
-
 def predict_answers(
-    read: Sequence[Read],
+    read: Sequence[Source],
     spans: Sequence[Spans],
     add_relevance: bool,
     top_k: int,
@@ -94,20 +87,20 @@ def predict_answers(
 
 
 def predict_words(
-    read: Sequence[Read], null: float | None, log_p_NV: NDArray[np.float32], top_k: int
+    read: Sequence[Source], seen: Sequence[Reading], null: float | None, log_p_NV: NDArray[np.float32], top_k: int
 ) -> list[Prediction]:
     """The `top_k` words y of highest p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1), of those that occur in the passages.
 
-    `log_p_NV` are log p(y|z,x) for each passage and, last, for the null document, if its relevance `null` is given. A
-    word is a token that is a whole word. Its places share p(y|x), over the whole vocabulary, by p(z|x) p(y|z,x) of
-    their passages, evenly within each; words whose spellings differ by more than case are distinct even if their token
-    is the same.
+    `log_p_NV` are log p(y|z,x) for each passage, as the reader has `seen` it, and, last, for the null document, if its
+    relevance `null` is given. A word is a token that is a whole word. Its places share p(y|x), over the whole
+    vocabulary, by p(z|x) p(y|z,x) of their passages, evenly within each; words whose spellings differ by more than case
+    are distinct even if their token is the same.
     """
     with step("score"):
         joint_NV = log_retrieval(read, null)[:, None] + log_p_NV
         standing: dict[int, list[AnswerSpan]] = {}
-        for n, each in enumerate(read):
-            for word, start, end in _words(each.reading):
+        for n, reading in enumerate(seen[: len(read)]):
+            for word, start, end in _words(reading):
                 standing.setdefault(word, []).append((n, start, end))
         scores = [np.zeros(0)]
         for word, at in standing.items():
@@ -119,7 +112,7 @@ def predict_words(
 
 
 def explain_likelihood(
-    read: Sequence[Read], null: float, answer: str, pieces: Sequence[str], log_p_NM: NDArray[np.float32]
+    read: Sequence[Source], null: float, answer: str, pieces: Sequence[str], log_p_NM: NDArray[np.float32]
 ) -> Likelihood:
     """log p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x) (REALM eq. 1, §3.2), and each passage's share of the sum.
 

@@ -22,7 +22,7 @@ from quoth.errors import InputError
 from quoth.fields import checked
 from quoth.hub import ModelSource
 from quoth.reader.spans import Reading, legal_spans
-from quoth.realm.answering import EncodedQuery, How, Read, explain_likelihood, predict_answers, predict_words
+from quoth.realm.answering import EncodedQuery, How, explain_likelihood, predict_answers, predict_words
 from quoth.realm.config import REALMAskOptions, REALMConfig
 from quoth.realm.network import ReaderModel, readings
 from quoth.realm.towers import like_encoder, opened
@@ -65,18 +65,16 @@ class OwnReader:
     def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> Predictions:
         """The best spans."""
         with step("expand"):
-            read = self._read(query, sources)
-            spans = self.spans([source.reading for source in read])
-        found = predict_answers(read, spans, self.model.config.add_relevance, how.top_k, how.marginal, how.null)
+            spans = self.spans(self._read(query, sources))
+        found = predict_answers(sources, spans, self.model.config.add_relevance, how.top_k, how.marginal, how.null)
         return Predictions(found)
 
     def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
         """The best words of a blank."""
         with step("expand"):
-            read = self._read(query, sources)
-            nothing = [] if how.null is None else self._readings(query, [""], [""])
-            log_p_NV = self.masked([*(source.reading for source in read), *nothing])
-        return predict_words(read, how.null, log_p_NV, how.top_k)
+            seen = self._read(query, sources, null=how.null is not None)
+            log_p_NV = self.masked(seen)
+        return predict_words(sources, seen, how.null, log_p_NV, how.top_k)
 
     def likelihood(
         self, text: str, answer: str, found: Callable[[int], tuple[EncodedQuery, Sequence[Source], float]]
@@ -91,10 +89,9 @@ class OwnReader:
             )
         query, sources, null = found(len(hidden))
         with step("expand"):
-            read, nothing = self._read(query, sources), self._readings(query, [""], [""])
-            log_p_NM = self.at_masks([*(source.reading for source in read), *nothing], hidden)
+            log_p_NM = self.at_masks(self._read(query, sources, null=True), hidden)
         pieces = [self.tokenizer.hf.backend_tokenizer.id_to_token(token) for token in hidden]
-        return explain_likelihood(read, null, answer.strip(), pieces, log_p_NM)
+        return explain_likelihood(sources, null, answer.strip(), pieces, log_p_NM)
 
     def spans(self, read: Sequence[Reading]) -> list[Spans]:
         """The answers in each passage, as `legal_spans` gives them."""
@@ -134,13 +131,8 @@ class OwnReader:
         rows = dict(run_batched(read, lengths, on_arrays(forward), PADDED_TOKENS_PER_BATCH))
         return [rows[number] for number in range(len(read))]
 
-    def _read(self, query: EncodedQuery, sources: Sequence[Source]) -> list[Read]:
-        passages = [source.passage for source in sources]
-        seen = self._readings(query, [passage.text for passage in passages], [passage.title for passage in passages])
-        return [
-            Read(source.passage, source.corpus, source.relevance, reading=reading)
-            for source, reading in zip(sources, seen, strict=True)
-        ]
-
-    def _readings(self, query: EncodedQuery, texts: Sequence[str], titles: Sequence[str]) -> list[Reading]:
+    def _read(self, query: EncodedQuery, sources: Sequence[Source], null: bool = False) -> list[Reading]:
+        """The input for each passage and, if `null`, last the one for the null document."""
+        texts = [*(source.passage.text for source in sources), *[""] * null]
+        titles = [*(source.passage.title for source in sources), *[""] * null]
         return readings(self.tokenizer, self.model.config, query.ids, texts, titles)
