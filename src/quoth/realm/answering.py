@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +30,6 @@ from quoth.reader.spans import Reading
 from quoth.records import Likelihood, PassageShare, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.timing import step
-
-Combine = Literal["softmax", "marginal"]
 
 
 @dataclass(frozen=True, slots=True)

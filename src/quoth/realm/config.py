@@ -16,6 +16,8 @@ from quoth.fields import Count, Number, Positive, Share, ShareBelow1, Such, desc
 from quoth.reader.config import ReadOptions
 from quoth.training.settings import LoopConfig, MeasuredConfig, Recipe
 
+Combine = Literal["softmax", "marginal"]
+
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,7 @@ class REALMDefaults(Config):
     """What a REALM takes where a caller says nothing."""
 
     passages: Annotated[Count | None, "Number of passages to read; None: one less than `num_candidates`."] = None
-    combine: Annotated[Literal["softmax", "marginal"], "How the answers of several passages come together."] = "softmax"
+    combine: Annotated[Combine, "How the answers of several passages come together."] = "softmax"
     mode: Annotated[Literal["dense", "hybrid"], "By what a question's passages are found."] = "dense"
 
 
@@ -33,7 +35,7 @@ class REALMFillOptions(ReadOptions):
     """The options of `REALM.fill`. Raises InputError."""
 
     combine: Annotated[
-        Literal["softmax", "marginal"] | None,
+        Combine | None,
         'How spans of several passages are combined. "softmax": one softmax over all spans (the released code), with '
         "the passage's relevance if the model adds it. "
         '"marginal": p(y|z,x) p(z|x), each normalised by itself (eq. 1).',

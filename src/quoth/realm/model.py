@@ -29,8 +29,8 @@ from quoth.model.calls import Exclude, check_questions, for_each, takes, with_ma
 from quoth.reader.model import answered
 from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
-from quoth.realm.answering import Combine, EncodedQuery, How
-from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
+from quoth.realm.answering import EncodedQuery, How
+from quoth.realm.config import Combine, REALMAskOptions, REALMConfig, REALMFillOptions
 from quoth.realm.passages import PassageEncoder
 from quoth.records import Hits, Likelihood, Prediction, Predictions
 from quoth.text.tokenizer import fill_in, masked_ids
