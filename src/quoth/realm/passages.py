@@ -72,7 +72,7 @@ class PooledStates:
 def _tower(
     source: ModelSource[REALMConfig], part: str, device: str | None, dtype: str | None
 ) -> tuple[Vectors, Encoder, Mapping[str, Floats]]:
-    """A part of a REALM, its encoder, and its head in fp32, whatever `dtype`."""
+    """A tower, its encoder, and its head in fp32, whatever `dtype` is."""
     config = source.config
     has_head = config.pooler or config.dimensions or config.layer_norm_eps is not None
     encoder = (open_in_pytorch if has_head else open_encoder)(source.part(part), device=device, dtype=dtype)

@@ -44,7 +44,10 @@ class Tower(nn.Module):
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
         """The vectors of a batch of inputs: [B, D]."""
         states_BTH = self.encoder(**batch).last_hidden_state
-        vectors_BD = self.pooled(states_BTH, batch["attention_mask"])
+        is_mean = self.config.pooling == "mean"
+        vectors_BD = mean_state(states_BTH, batch["attention_mask"]) if is_mean else states_BTH[:, 0]
+        if self.pooler is not None:
+            vectors_BD = self.pooler(vectors_BD).tanh()
         if self.projection is not None:
             vectors_BD = self.projection(vectors_BD)
         if self.norm is not None:
@@ -55,11 +58,6 @@ class Tower(nn.Module):
         """As `forward`, of arrays."""
         device = next(self.parameters()).device
         return computed(lambda: self(tensors(batch, device)))
-
-    def pooled(self, states_BTH: Tensor, mask_BT: Tensor) -> Tensor:
-        """One state per input, before the projection: [B, H]."""
-        pooled_BH = mean_state(states_BTH, mask_BT) if self.config.pooling == "mean" else states_BTH[:, 0]
-        return pooled_BH if self.pooler is None else self.pooler(pooled_BH).tanh()
 
 
 def mean_state(states_BTH: Tensor, mask_BT: Tensor) -> Tensor:
@@ -99,7 +97,7 @@ def like_encoder(part: Part) -> Part:
 
 
 def load_tower(source: ModelSource[REALMConfig], part: str, encoder: Transformer) -> tuple[Tower, dict[str, Floats]]:
-    """A tower with its head on its encoder's device and in its dtype, and the head in fp32, whatever that is. Raises
+    """A tower with its head on its encoder's device and in its dtype, and the head in fp32. Raises
     ModelNotFoundError."""
     tower = opened(Tower, encoder.model, source.config, source.heads, part)
     head = {name: weight.detach().float().cpu().numpy() for name, weight in head_state(tower).items()}
