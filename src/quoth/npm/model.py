@@ -338,7 +338,7 @@ class NPM(BlankFiller):
         """
         options = ClassifyOptions(template=template, temperature=temperature, passages=passages)
         check_labels(text, labels)
-        count = FillOptions(passages=options.passages, read=0).resolved(self.config.defaults).passages
+        count = self.config.defaults.passages if options.passages == "default" else options.passages
         template = options.template or self.config.defaults.classify_template
         filled = self.with_mask(template.replace("{text}", text))
         q_start_D, q_end_D = self.encoder.blanks([filled])[0]
