@@ -54,9 +54,9 @@ ARRAYS: dict[str, type[np.generic]] = {
 class TokenizedDocuments:
     """Passages as token ids, laid end to end.
 
-    Passage p is `ids[offsets[p]:offsets[p+1]]` with boundary `flags`, of the document numbered `document[p]`; what
-    its title is before it is `titles[title_offsets[p]:title_offsets[p+1]]`. `chain` lists the documents with passages
-    in an order in which neighbours are similar; it is empty unless the grouping is by neighbours.
+    Passage p is `ids[offsets[p]:offsets[p+1]]` with boundary `flags`, of the document numbered `document[p]`; its
+    title is `titles[title_offsets[p]:title_offsets[p+1]]`. `chain` lists the documents with passages in an order in
+    which neighbours are similar; it is empty unless the grouping is by neighbours.
     """
 
     ids: NDArray[np.int32]
@@ -104,9 +104,9 @@ def tokenize_documents(
     A passage is cut after `max_passage_tokens` tokens, and the rest is left out; with the splitter `FILLED` the rest
     becomes the next passage, and a passage fits the tokenizer's `max_tokens` with its title.
 
-    Documents are read one after another and their tokens kept on disk, in nameless files in `folder` (that of
-    temporary files without one). Raises InputError when there is no text at all, or on an unknown splitter. `progress`
-    takes the number of documents done.
+    Documents are read one after another, and their tokens kept on disk, in nameless files in `folder` (default: the
+    folder for temporary files). `progress` takes the number of documents done. Raises InputError when there is no text
+    at all, or on an unknown splitter.
     """
     filled = splitter == FILLED
     try:
@@ -157,7 +157,7 @@ def _bodies(passage: TokenizedPassage, longest: int, filled: bool) -> list[slice
 
 
 def _mapped(file: IO[bytes], kind: type[np.generic]) -> NDArray[Any]:
-    """What was written to the file, which may be closed then."""
+    """What was written to the file, which may now be closed."""
     file.flush()
     return np.memmap(file, kind, mode="r") if file.tell() else np.empty(0, kind)
 

@@ -1,4 +1,4 @@
-"""A batch's loss and its gradient, whatever fits into memory: in parts, over one process or many.
+"""A batch's loss and its gradient, in parts that fit into memory, over one process or many.
 
 Knows: gradient caching (Gao et al. 2021): all vectors are computed without activations, the loss gives each
 vector's gradient, and each part of the batch is encoded again, with the same dropout, to send it on to the weights.

@@ -1,6 +1,6 @@
 """Tuning how an NPM asks: an encoder of blanks, learned over the vectors of a corpus, which stay as they are.
 
-Knows: where the answers of examples stand, the phrases that the current queries find, the loss, what is saved. Does not
+Knows: where the answers of examples occur, the phrases that the current queries find, the loss, what is saved. Does not
 know: the loop, or how vectors came about.
 
 Query-side fine-tuning is DensePhrases' (Lee et al. 2021, §6): only what encodes queries learns, so nothing has to be
@@ -50,7 +50,7 @@ _NOT_COPIED = (LOG, "writer.lock", "README.md", SETTINGS_FILE)
 
 
 def prepare(run: Run, config: QueryConfig) -> Job:
-    """Read the examples, and find where in the corpus their answers stand."""
+    """Read the examples, and find where in the corpus their answers occur."""
     if run.corpus is None:
         raise InputError("no corpus to learn from; name one that the model has embedded with --corpus DIR")
     source = run.source(NPMConfig)
@@ -180,11 +180,16 @@ class AllTokens:
 def places_of(
     examples: Sequence[QAExample], tokens: AllTokens, progress: Callable[[int], None] | None = None
 ) -> list[Rows]:
-    """The first and last token of every place where an answer to an example stands, in the order of the corpus: [S, 2]
-    for each example."""
+    """The first and last token of every occurrence of an example's answers, in the order of the corpus: [S, 2] for each
+    example."""
     wanted = list(dict.fromkeys((each.answers, each.pattern) for each in examples))
     asked = [QAExample("", "", answers, pattern) for answers, pattern in wanted]
-    passages = [(part, int(p)) for part, keys in enumerate(tokens.tables) for p in _live(keys)]
+    passages = [
+        (part, p)
+        for part, keys in enumerate(tokens.tables)
+        for p in range(len(keys.passage_rows_P))
+        if keys.live_P is None or keys.live_P[p]
+    ]
     texts = (tokens.tables[part].passage(p).text for part, p in passages)
     numbers_of: defaultdict[int, list[int]] = defaultdict(list)
     for number, held_in in holders(asked, texts, progress=progress).items():
@@ -211,10 +216,6 @@ def _places_in(keys: KeyTable, p: int, asked: Sequence[QAExample]) -> list[list[
         rows = ((row_of_start.get(start, last), row_of_end.get(end, -1)) for start, end in ranges)
         found.append([(i, j) for i, j in rows if i <= j])
     return found
-
-
-def _live(keys: KeyTable) -> Rows:
-    return np.arange(len(keys.passage_rows_P)) if keys.live_P is None else np.flatnonzero(keys.live_P)
 
 
 def _names(places_S2: Rows) -> Rows:

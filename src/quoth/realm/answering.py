@@ -95,16 +95,16 @@ def predict_words(
     """
     with step("score"):
         joint_NV = log_retrieval(read, null)[:, None] + log_p_NV
-        standing: dict[int, list[AnswerSpan]] = {}
+        spans_of: dict[int, list[AnswerSpan]] = {}
         for n, reading in enumerate(seen[: len(read)]):
             for word, start, end in _words(reading):
-                standing.setdefault(word, []).append((n, start, end))
+                spans_of.setdefault(word, []).append((n, start, end))
         scores = [np.zeros(0)]
-        for word, at in standing.items():
-            count = Counter(n for n, _, _ in at)
-            weight_C = np.array([joint_NV[n, word] - np.log(count[n]) for n, _, _ in at])
+        for word, spans in spans_of.items():
+            count = Counter(n for n, _, _ in spans)
+            weight_C = np.array([joint_NV[n, word] - np.log(count[n]) for n, _, _ in spans])
             scores.append(weight_C - log_sum_exp(weight_C) + log_sum_exp(joint_NV[:, word]))
-    places = [place for at in standing.values() for place in at]
+    places = [place for spans in spans_of.values() for place in spans]
     return chosen(span_proposals(read, places, np.concatenate(scores), 0.0), top_k, distinct=False)
 
 

@@ -343,7 +343,7 @@ class REALM(CorpusModel):
         return lambda query: self.encoder.scale * float(null_D @ query.vector_D)
 
     def _null_if(self, wanted: bool, by_eq_1: bool) -> Callable[[EncodedQuery], float] | None:
-        """The same; None if the null document is not one of z. Raises InputError if there is no z."""
+        """As `_null`; None if the null document is not wanted. Raises InputError if it is, without eq. 1."""
         if wanted and not by_eq_1:
             raise InputError("null_document is True and combine 'softmax'; it is for combine='marginal'")
         return self._null() if wanted else None
