@@ -289,6 +289,17 @@ def test_a_corpus_may_be_given(folder: Path, tmp_path: Path) -> None:
         )
 
 
+def test_what_is_measured_must_not_be_in_a_corpus_that_is_given(folder: Path, docs: Path, tmp_path: Path) -> None:
+    corpus, pages = make_corpus(tmp_path / "given"), tmp_path / "pages.jsonl"
+    settings = {**PRETRAIN, "evaluate_on": str(pages), "evaluate_every": "100", "evaluate_blanks": "2"}
+    lines = docs.read_text().splitlines(keepends=True)
+    pages.write_text("".join(lines[:2]))
+    with pytest.raises(InputError, match=r"`evaluate_on` has 2 of the documents in .*given, which would be trained on"):
+        run_recipe("realm-pretrain", [str(corpus.path)], tmp_path / "run", settings, model=str(folder), seconds=0)
+    corpus.delete(json.loads(line)["id"] for line in lines[:2])
+    run_recipe("realm-pretrain", [str(corpus.path)], tmp_path / "run", settings, model=str(folder), seconds=0)
+
+
 def test_texts_may_be_others_than_those_searched(
     folder: Path, docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -103,14 +103,21 @@ def _fine_tune(run: Run, source: ModelSource[REALMConfig], config: FineTuneConfi
 
 def _corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:
     """The corpus that was given, or the run's own of the given documents, made once."""
+    measured = config.evaluate_on if isinstance(config, PretrainConfig) else ""
     if len(run.inputs) == 1 and snapshots(Path(run.inputs[0])):
         if config.exclude:
             raise InputError(
                 f"`exclude` leaves documents out of files, not out of a corpus; delete them in {run.inputs[0]}"
             )
-        return Corpus.open(run.inputs[0])
+        corpus = Corpus.open(run.inputs[0])
+        kept = sum(1 for _ in without(corpus.documents(), "", measured)) if measured else corpus.num_documents
+        if held := corpus.num_documents - kept:
+            raise InputError(
+                f"`evaluate_on` has {held} of the documents in {run.inputs[0]}, which would be trained on; delete them "
+                "there"
+            )
+        return corpus
     folder, label = run.output / CORPUS, run.output / "corpus.json"
-    measured = config.evaluate_on if isinstance(config, PretrainConfig) else ""
     made_of = {
         "documents": [file_states(path) for path in run.inputs],
         "exclude": file_states(config.exclude),
