@@ -63,11 +63,11 @@ def make_batch(
 
     clean, masked = [], []
     clean_at, masked_at = [], []
-    twice, each = config.contrast_with == "clean", config.contrast_with == "nothing"
+    twice, every_token = config.contrast_with == "clean", config.contrast_with == "nothing"
     first_row = 0
     for b, (title, body) in enumerate(zip(titles, bodies, strict=True)):
         mine = sequence_N[spans.start_M] == b
-        ids, at_T = hide(body, spans.start_M[mine] - first_row, spans.length_M[mine], tokenizer, each)
+        ids, at_T = hide(body, spans.start_M[mine] - first_row, spans.length_M[mine], tokenizer, every_token)
         head = len(tokenizer.before) + len(title)
         masked.append(tokenizer.framed(title, ids))
         masked_at.append(head + at_T)
@@ -84,9 +84,10 @@ def make_batch(
         keys_N2, shown_N = masked_N2, span_N < 0
     label_N = sequence_N if config.negatives == "other_passages" else span_N
     key_of_N = np.cumsum(shown_N) - 1
-    hidden_X2, row_X = (
-        (masked_N2[span_N >= 0], np.flatnonzero(span_N >= 0)) if each else _ends(spans, masked_N2, tokenizer)
-    )
+    if every_token:
+        hidden_X2, row_X = masked_N2[span_N >= 0], np.flatnonzero(span_N >= 0)
+    else:
+        hidden_X2, row_X = _ends(spans, masked_N2, tokenizer)
     start = spans.positive_start
     end = start + spans.length_M[spans.positive_query] - 1
     both = shown_N[start] & shown_N[end]
@@ -129,10 +130,10 @@ def hide(
     start_M: NDArray[np.int64],
     length_M: NDArray[np.int64],
     tokenizer: TextTokenizer,
-    each: bool = False,
+    every_token: bool,
 ) -> tuple[list[int], NDArray[np.int64]]:
-    """Replace each span by the model's masks, or `each` of its tokens by one: the new ids, and where each token went (a
-    hidden one: its own mask, or the span's first)."""
+    """Replace each span by the model's masks, or `every_token` of it by one: the new ids, and where each token went (a
+    hidden one: to its own mask, or the span's first)."""
     ids: list[int] = []
     at_T = np.empty(len(body), np.int64)
     done = 0
@@ -140,8 +141,8 @@ def hide(
         at_T[done:start] = len(ids) + np.arange(start - done)
         ids.extend(body[done:start].tolist())
         if length:
-            at_T[start : start + length] = len(ids) + (np.arange(length) if each else 0)
-            ids.extend([tokenizer.mask_id] * (length if each else tokenizer.num_masks))
+            at_T[start : start + length] = len(ids) + (np.arange(length) if every_token else 0)
+            ids.extend([tokenizer.mask_id] * (length if every_token else tokenizer.num_masks))
         done = start + length
     return ids, at_T
 

@@ -41,9 +41,10 @@ class Contrast:
         """The batch's loss with its graph, all in one piece; zero if nothing could be masked."""
         whole = slice(0, len(batch.inputs))
         states_BTD = self._states(batch, whole)
-        loss = self._words(batch, whole, states_BTD)
+        loss = self._masked_lm(batch, whole, states_BTD)
         if self._contrasts:
-            loss = loss + self._loss(batch, *self._vectors(batch, whole, states_BTD), slice(0, len(batch.masks_M2)))
+            vectors = self._vectors(batch, whole, states_BTD)
+            loss = loss + self._contrastive(batch, *vectors, slice(0, len(batch.masks_M2)))
         return loss
 
     def backward(self, batch: Batch, weight: float = 1.0) -> float:
@@ -56,37 +57,37 @@ class Contrast:
             loss.backward()  # type: ignore[no-untyped-call]
             return loss.item()
 
-        # Every part is encoded twice: once without a graph for its vectors, once more when the slopes of the loss in
-        # these are known. With the same seed dropout hides the same units both times; otherwise the slopes would be
+        # Every part is encoded twice: once without a graph for its vectors, once more when the loss's gradients for
+        # these are known. With the same seed dropout hides the same units both times; otherwise the gradients would be
         # those of other vectors. The seeds are drawn from the step's own random numbers: a run that resumes has them.
         parts = [slice(at, min(at + size, mine.stop)) for at in range(mine.start, mine.stop, size)]
         seeds = torch.randint(1 << 62, (len(parts),)).tolist()
-        contrast, gradients = self._gradients(batch, parts, seeds, weight) if self._contrasts else (0.0, None)
+        contrast, of_vectors = self._gradients(batch, parts, seeds, weight) if self._contrasts else (0.0, None)
         predicted = torch.zeros((), device=self._device)
         for part, seed in zip(parts, seeds, strict=True):
             torch.manual_seed(seed)
             states_BTD = self._states(batch, part)
-            words = weight * self._words(batch, part, states_BTD)
-            ends, slopes = list[Tensor](), list[Tensor | None]()
+            loss = weight * self._masked_lm(batch, part, states_BTD)
+            outputs, gradients = list[Tensor](), list[Tensor | None]()
             if self._head is not None:
-                ends, slopes = [words], [None]
-            if gradients is not None:
+                outputs, gradients = [loss], [None]
+            if of_vectors is not None:
                 keys, masks = _rows(batch, part)
-                ends += self._vectors(batch, part, states_BTD)
-                slopes += [gradients[0][keys], gradients[1][:, masks]]
-            torch.autograd.backward(ends, slopes)
-            predicted += words.detach()
+                outputs += self._vectors(batch, part, states_BTD)
+                gradients += [of_vectors[0][keys], of_vectors[1][:, masks]]
+            torch.autograd.backward(outputs, gradients)
+            predicted += loss.detach()
         self._world.sum([predicted])
         return contrast + predicted.item()
 
     def _gradients(
         self, batch: Batch, parts: list[slice], seeds: list[int], weight: float
     ) -> tuple[float, tuple[Tensor, ...]]:
-        """`weight` times the contrastive loss, and its slopes in the keys and queries."""
+        """`weight` times the contrastive loss, and its gradients for the keys and queries."""
         leaves = self._cached(batch, parts, seeds)
-        loss = weight * self._loss(batch, *leaves, self._world.share(len(batch.masks_M2)))
+        loss = weight * self._contrastive(batch, *leaves, self._world.share(len(batch.masks_M2)))
         gradients = torch.autograd.grad(loss, leaves)
-        # A process's loss covers its own queries and everyone's keys, so a key's slope is the sum over all processes.
+        # A process's loss covers its own queries and everyone's keys: a key's gradient is the sum over all processes.
         total = loss.detach()
         self._world.sum([total, *gradients])
         return total.item(), gradients
@@ -122,7 +123,7 @@ class Contrast:
     def _precision(self) -> torch.autocast:
         return torch.autocast(self._device.type, torch.bfloat16, enabled=self._config.bf16)
 
-    def _words(self, batch: Batch, part: slice, states_BTD: Tensor) -> Tensor:
+    def _masked_lm(self, batch: Batch, part: slice, states_BTD: Tensor) -> Tensor:
         """`mlm_weight` times these inputs' share of the masked LM's loss, a mean over the batch; 0 without a head."""
         if self._head is None:
             return states_BTD.new_zeros(())
@@ -145,7 +146,7 @@ class Contrast:
             return c_KD, q_2MD
         return torch.nn.functional.normalize(c_KD, dim=-1), torch.nn.functional.normalize(q_2MD, dim=-1)
 
-    def _loss(self, batch: Batch, c_KD: Tensor, q_2MD: Tensor, queries: slice) -> Tensor:
+    def _contrastive(self, batch: Batch, c_KD: Tensor, q_2MD: Tensor, queries: slice) -> Tensor:
         """These queries' share of the loss, which is a mean over all queries that have a positive."""
         pairs = slice(*np.searchsorted(batch.positive_query, [queries.start, queries.stop]).tolist())
         mine, everyone = (len(np.unique(each)) for each in (batch.positive_query[pairs], batch.positive_query))

@@ -48,8 +48,8 @@ class OwnReader:
         return cls(like_encoder(model), tokenizer, source.name)
 
     def check(self, options: REALMAskOptions) -> float:
-        """The probability that an answer must reach. Raises InputError: the spans' scores are no odds, which BM25's
-        could be added to, and which could be calibrated."""
+        """The probability that an answer must reach. Raises InputError for what needs odds, which the spans' scores are
+        not: adding BM25's, calibration."""
         if options.mode == "hybrid":
             raise InputError(f"mode is 'hybrid', but {self.name} has a reader of its own; use mode='dense'")
         for name in ("min_probability", "precision"):
