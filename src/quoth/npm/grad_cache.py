@@ -142,9 +142,9 @@ class Contrast:
         c_KD = states_BTD[key_input - part.start, key_at]
         last = self._npm.num_masks - 1
         q_2MD = torch.stack([states_BTD[mask_input - part.start, mask_at + i] for i in (0, last)])
-        if not self._npm.normalize:
-            return c_KD, q_2MD
-        return torch.nn.functional.normalize(c_KD, dim=-1), torch.nn.functional.normalize(q_2MD, dim=-1)
+        if self._npm.normalize:
+            c_KD, q_2MD = (torch.nn.functional.normalize(vectors, dim=-1) for vectors in (c_KD, q_2MD))
+        return c_KD, q_2MD
 
     def _contrastive(self, batch: Batch, c_KD: Tensor, q_2MD: Tensor, queries: slice) -> Tensor:
         """These queries' share of the loss, which is a mean over all queries that have a positive."""
