@@ -38,7 +38,7 @@ def test_a_message_by_hand() -> None:
     )
     made = message(("plain", body), ("html", "<p>other</p>"), **HEADS)
     made.add_attachment(b"\0\1", maintype="application", subtype="zip", filename="a.zip")
-    source = eml.read(made.as_bytes(), "m.eml")
+    source = eml.read(made.as_bytes())
     quoted = "Where is\nit > 1?\n\nI ask.\n9\n\nNo.\n\n> 18: free"
     assert source.text == f"{HEAD}\n\nDear all,\n\nthe key is at Müller's.\n--\nZoë\n\n{quoted}"
     assert source.metadata == {"title": HEADS["Subject"], "author": HEADS["From"], "date": "2024-05-03"}
@@ -59,7 +59,7 @@ def test_a_message_by_hand() -> None:
 def test_a_web_page_is_read_where_there_is_no_plain_text() -> None:
     fees = "<h1>Fees</h1><p>They are <b>30 €</b>.</p><p>&gt; 9: 2<br>&gt; 8: 1</p><script>no()</script>"
     page = message(("html", f"<body>{fees}</body>"), Subject="Fees")
-    assert eml.read(page.as_bytes(), "m.eml").text == "Subject: Fees\n\nFees\n\nThey are 30 €.\n\n> 9: 2\n> 8: 1"
+    assert eml.read(page.as_bytes()).text == "Subject: Fees\n\nFees\n\nThey are 30 €.\n\n> 9: 2\n> 8: 1"
 
 
 @pytest.mark.parametrize("charset", ["us-ascii", "x-unknown", "iso-8859-1"])
@@ -67,13 +67,13 @@ def test_letters_of_any_charset(charset: str) -> None:
     head = f"Subject: Note\nContent-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: 8bit\n\n"
     letters = "Der Schlüssel liegt unter der Fußmatte am Eingang, für Gäste und Mitglieder."
     encoding = "latin-1" if charset == "iso-8859-1" else "utf-8"
-    assert eml.read((head + letters).encode(encoding), "m.eml").text == f"Subject: Note\n\n{letters}"
+    assert eml.read((head + letters).encode(encoding)).text == f"Subject: Note\n\n{letters}"
 
 
 def test_what_is_no_message_or_has_no_text() -> None:
     with pytest.raises(ValueError, match="is it a message"):
-        eml.read(b"The key is under the mat.", "m.eml")
-    assert eml.read(b"Subject: Empty\nDate: some day\n\n", "m.eml").text == "Date: some day\nSubject: Empty"
+        eml.read(b"The key is under the mat.")
+    assert eml.read(b"Subject: Empty\nDate: some day\n\n").text == "Date: some day\nSubject: Empty"
 
 
 def test_a_message_is_indexed_and_answers_name_its_line(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def written(**more: str) -> bytes:
 
 @pytest.mark.parametrize("encrypted", [None, "OPS/fonts/serif.otf"])
 def test_parts_in_reading_order(encrypted: str | None) -> None:
-    source = epub.read(written(**({"encryption": _LOCKED.format(encrypted)} if encrypted else {})), "x.epub")
+    source = epub.read(written(**({"encryption": _LOCKED.format(encrypted)} if encrypted else {})))
     assert source.text == "One\n\nThe lake is 68 m deep.\nIt is cold.\n\nAfter."
     assert source.metadata == {"title": "The Lake", "author": "Ada Obi", "date": "1924-05-01"}
     assert [(source.text[start:end], place) for start, end, place in source.runs] == [
@@ -56,8 +56,8 @@ def test_parts_in_reading_order(encrypted: str | None) -> None:
 
 def test_what_is_no_book_says_so() -> None:
     with pytest.raises(ValueError, match="it is encrypted"):
-        epub.read(written(encryption=_LOCKED.format("OPS/text/two%20b.xhtml")), "x.epub")
+        epub.read(written(encryption=_LOCKED.format("OPS/text/two%20b.xhtml")))
     stream = io.BytesIO()
     zipfile.ZipFile(stream, "w").close()
     with pytest.raises(ValueError, match="is it an e-book"):
-        epub.read(stream.getvalue(), "x.epub")
+        epub.read(stream.getvalue())

@@ -29,7 +29,7 @@ Quad = tuple[float, float, float, float]
 
 def marked(content: bytes, phrase: str, note: str = "") -> Mark:
     """The mark of the first place of a phrase."""
-    source = read(content, "x.pdf")
+    source = read(content)
     at = source.text.index(phrase)
     place = locate(encode(source.kind, source.runs), at, at + len(phrase))
     assert place is not None
@@ -72,7 +72,7 @@ def test_a_highlight_begins_and_ends_where_the_letters_do(words: list[list[str]]
     """
     line = " ".join("".join(word) for word in words)
     content = pdf(lines(line))
-    source = read(content, "x.pdf")
+    source = read(content)
     if source.text != line:  # a bullet, or a table
         return
     start = data.draw(st.integers(0, len(line) - 1))
@@ -97,7 +97,7 @@ def test_what_was_there_stays_and_the_note_says_what_was_asked() -> None:
     note = pdfium.FPDFPage_GetAnnot(page.raw, 0)
     size = pdfium.FPDFAnnot_GetStringValue(note, b"Contents", buffer, 198)
     assert bytes(buffer)[: size - 2].decode("utf-16-le") == "Where? 🗼 ?"
-    assert read(found, "x.pdf").text == read(content, "x.pdf").text
+    assert read(found).text == read(content).text
     assert said(highlighted(found, [])) == "Kampala"
 
 
@@ -136,7 +136,7 @@ def test_lines_hyphens_and_tables() -> None:
 
 def test_the_place_itself_is_marked_not_the_same_words_elsewhere() -> None:
     content = pdf(both(lines("one two one two one two"), lines("one two", top=600)))
-    source = read(content, "x.pdf")
+    source = read(content)
     at = source.text.rindex("one")
     place = locate(encode(source.kind, source.runs), at, at + 3)
     assert place is not None

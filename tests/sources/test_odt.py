@@ -41,7 +41,6 @@ def test_paragraphs_lists_and_notes() -> None:
             "<text:p>in it</text:p></text:list-item></text:list></text:list-item><text:list-item><text:p/>"
             "</text:list-item><text:list-item><text:p>two</text:p></text:list-item></text:list><text:p>After.</text:p>"
         ),
-        "x.odt",
     )
     assert source.text == ("Report\n\nKenya's capital\nis Nairobi.\n\n- one\n- in it\n- two\n\nAfter.\n\nSince 1907.")
     assert [(source.text[start:end], place) for start, end, place in source.runs] == [
@@ -54,7 +53,7 @@ def test_paragraphs_lists_and_notes() -> None:
 
 def test_a_comments_author_is_not_the_documents() -> None:
     comment = '<office:annotation><dc:creator xmlns:dc="http://purl.org/dc/elements/1.1/">Eve</dc:creator></office:annotation>'
-    assert odt.read(written(f"<text:p>Text.{comment}</text:p>", meta=""), "x.odt").metadata == {}
+    assert odt.read(written(f"<text:p>Text.{comment}</text:p>", meta="")).metadata == {}
 
 
 def test_a_table_and_one_inside_it() -> None:
@@ -69,7 +68,6 @@ def test_a_table_and_one_inside_it() -> None:
             f"<table:table-row><table:covered-table-cell/><table:table-cell>{inner}</table:table-cell></table:table-row>"
             "</table:table>"
         ),
-        "x.odt",
     )
     assert source.text == "Country: Kenya | Capital: Nairobi\nCapital: hills"
     places = {source.text[start:end]: place for start, end, place in source.runs}
@@ -87,4 +85,4 @@ def test_a_table_and_one_inside_it() -> None:
 )
 def test_what_is_no_text_says_so(content: bytes, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        odt.read(content, "x.odt")
+        odt.read(content)

@@ -38,7 +38,7 @@ def enclosed(content: bytes, source: Source) -> Iterator[tuple[str, str]]:
 @example([["Ami-"], ["b"]])
 def test_a_rectangle_has_the_text_that_it_is_said_to_have(drawn: list[list[str]]) -> None:
     content = pdf(lines(*(" ".join(words) for words in drawn)))
-    source = read(content, "x.pdf")
+    source = read(content)
     for said, found in enclosed(content, source):
         assert said.strip("-") in found.replace("\ufffe", "-")
     read_letters = "".join(source.text.split()).replace("-", "")
@@ -49,7 +49,7 @@ def test_columns_are_read_one_after_the_other_under_their_heading() -> None:
     left = [f"The left column has a line number {n} here" for n in range(5)]
     right = [f"The right one goes on with line {n} here" for n in range(5)]
     heading = lines("A heading over both of the columns, from the left edge to the right", left=90, top=760, size=12)
-    source = read(pdf(both(heading, lines(*left, left=60), lines(*right, left=320))), "x.pdf")
+    source = read(pdf(both(heading, lines(*left, left=60), lines(*right, left=320))))
     assert source.text == "\n\n".join(
         ["A heading over both of the columns, from the left edge to the right", " ".join(left), " ".join(right)]
     )
@@ -64,7 +64,7 @@ def test_a_table_is_rows_that_keep_their_headings() -> None:
             for column, cell in enumerate(cells):
                 canvas.drawString(72 + 150 * column, 690 - 16 * row, cell)
 
-    source = read(content := pdf(draw), "x.pdf")
+    source = read(content := pdf(draw))
     assert source.text.splitlines()[2:] == [
         "Country: Kenya | Capital: Nairobi | People: 55,000",
         "Country: Uganda | Capital: Kampala | People: 47,000",
@@ -80,7 +80,7 @@ def test_a_short_line_above_a_table_ends_its_paragraph() -> None:
             for column, cell in enumerate(cells):
                 canvas.drawString(72 + 150 * column, 690 - 13.75 * row, cell)
 
-    paragraph, table = read(pdf(draw), "x.pdf").text.split("\n\n")
+    paragraph, table = read(pdf(draw)).text.split("\n\n")
     assert paragraph.endswith("which follows below.")
     assert table.splitlines()[0] == "Country: Kenya | Capital: Nairobi | People: 55,000"
 
@@ -92,14 +92,14 @@ def test_heads_feet_and_page_numbers_are_left_out() -> None:
         return both(head, foot, lines(f"What page {number} says about sums."))
 
     pages = [page(number) for number in (1, 2, 3)]
-    assert read(pdf(*pages), "x.pdf").text == "\n\n".join(f"What page {n} says about sums." for n in (1, 2, 3))
-    alone = read(pdf(pages[0]), "x.pdf").text  # nothing says that it is a head
+    assert read(pdf(*pages)).text == "\n\n".join(f"What page {n} says about sums." for n in (1, 2, 3))
+    alone = read(pdf(pages[0])).text  # nothing says that it is a head
     assert alone == "Annual report, part 1\n\nWhat page 1 says about sums.\n\nPage 1 of 3"
 
 
 def test_hyphens_at_line_ends() -> None:
     text = ["A well-known exam-", "ple of a well-", "known fact, from 1990-", "1995, and of North-", "America."]
-    source = read(pdf(lines(*text)), "x.pdf")
+    source = read(pdf(lines(*text)))
     assert source.text == "A well-known example of a well-known fact, from 1990-1995, and of North-America."
     places = encode(source.kind, source.runs)
     at = source.text.index("example")
@@ -110,9 +110,9 @@ def test_hyphens_at_line_ends() -> None:
 
 def test_a_sentence_goes_on_over_pages_and_gaps_begin_paragraphs() -> None:
     first, second = lines("A sentence that goes on", "over the"), lines("page. Here", "it ends.")
-    assert read(pdf(first, second), "x.pdf").text == "A sentence that goes on over the page. Here it ends."
+    assert read(pdf(first, second)).text == "A sentence that goes on over the page. Here it ends."
     apart = both(lines("One paragraph is here."), lines("Another one is here.", top=690))
-    assert read(pdf(apart), "x.pdf").text == "One paragraph is here.\n\nAnother one is here."
+    assert read(pdf(apart)).text == "One paragraph is here.\n\nAnother one is here."
 
 
 def turned(content: bytes, angle: int) -> bytes:
@@ -131,7 +131,7 @@ def turned(content: bytes, angle: int) -> bytes:
     [(0, (10, 13)), (90, (85, 10)), (180, (90, 85)), (270, (13, 90))],
 )
 def test_a_page_that_is_cropped_and_turned(angle: int, edges: tuple[int, int]) -> None:
-    source = read(turned(pdf(lines("Only these words.", "And more.", left=100, top=700, size=10)), angle), "x.pdf")
+    source = read(turned(pdf(lines("Only these words.", "And more.", left=100, top=700, size=10)), angle))
     assert source.text == "Only these words. And more."
     left, top, right, bottom = (edge / 100 for edge in source.runs[0][3:])
     starts = {0: (left, top), 90: (right, top), 180: (right, bottom), 270: (left, bottom)}
@@ -145,7 +145,7 @@ def test_text_that_is_drawn_turned(angle: int) -> None:
         canvas.rotate(angle)
         lines("A sideways line of", "words.", left=0, top=0)(canvas)
 
-    assert read(pdf(draw), "x.pdf").text == "A sideways line of words."
+    assert read(pdf(draw)).text == "A sideways line of words."
 
 
 def test_facts() -> None:
@@ -154,7 +154,7 @@ def test_facts() -> None:
         canvas.setAuthor("Ann")
         canvas.drawString(72, 700, "Text.")
 
-    assert read(pdf(draw), "x.pdf").metadata == {
+    assert read(pdf(draw)).metadata == {
         "title": "Sums of 2024",
         "author": "Ann",
         "date": "2000-01-01",
@@ -164,11 +164,11 @@ def test_facts() -> None:
 
 def test_what_cannot_be_read_says_why() -> None:
     with pytest.raises(ValueError, match=r"no text in it, so its pages may be scanned pictures; .* by ocrmypdf"):
-        read(pdf(lambda canvas: canvas.rect(10, 10, *A4), lambda canvas: canvas.rect(10, 10, 5, 5)), "x.pdf")
+        read(pdf(lambda canvas: canvas.rect(10, 10, *A4), lambda canvas: canvas.rect(10, 10, 5, 5)))
     with pytest.raises(ValueError, match="encrypted; save it without a password"):
-        read(pdf(lines("secret"), encrypt=StandardEncryption("key")), "x.pdf")
+        read(pdf(lines("secret"), encrypt=StandardEncryption("key")))
     with pytest.raises(ValueError, match="not a PDF"):
-        read(b"%PDF-1.7\nnothing", "x.pdf")
+        read(b"%PDF-1.7\nnothing")
 
 
 @settings(max_examples=40, deadline=None)
@@ -176,7 +176,7 @@ def test_what_cannot_be_read_says_why() -> None:
 def test_damage_gives_a_text_or_an_error(at: int, noise: bytes) -> None:
     content = pdf(lines("Some words on a page."), lines("Others."))
     try:
-        source = read(content[:at] + noise + content[at + len(noise) :], "x.pdf")
+        source = read(content[:at] + noise + content[at + len(noise) :])
     except ValueError:
         return
     assert len(source.text) < 100

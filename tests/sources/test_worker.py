@@ -20,18 +20,18 @@ PDF = pdf(lines("Some words."))
 
 def test_a_process_that_takes_too_long_or_ends_is_replaced() -> None:
     with Worker(seconds=0.01) as worker, pytest.raises(ValueError, match=r"not read within 0 seconds; split it"):
-        worker.read("pdf", PDF, "x.pdf")
+        worker.read("pdf", PDF)
     with Worker() as worker:
-        assert worker.read("pdf", PDF, "x.pdf").text == "Some words."
+        assert worker.read("pdf", PDF).text == "Some words."
         assert worker._process is not None
         first = worker._process.pid
-        assert worker.read("html", b"<p>One.", "x.html").text == "One."
+        assert worker.read("html", b"<p>One.").text == "One."
         assert worker._process.pid == first
         worker._process.kill()
         worker._process.wait()
         with pytest.raises(ValueError, match="its parser crashed: the file is damaged, or too large"):
-            worker.read("pdf", PDF, "x.pdf")
-        assert worker.read("pdf", PDF, "x.pdf").text == "Some words."
+            worker.read("pdf", PDF)
+        assert worker.read("pdf", PDF).text == "Some words."
         process = worker._process
     assert process.poll() is not None
 
@@ -39,14 +39,14 @@ def test_a_process_that_takes_too_long_or_ends_is_replaced() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not limit memory")
 def test_memory_is_limited() -> None:
     with Worker(memory=300 << 20) as worker:
-        assert worker.read("pdf", PDF, "x.pdf").text == "Some words."
+        assert worker.read("pdf", PDF).text == "Some words."
         with pytest.raises(ValueError, match=r"memory|crashed"):
-            worker.read("pdf", PDF + bytes(400 << 20), "x.pdf")
+            worker.read("pdf", PDF + bytes(400 << 20))
 
 
 def test_what_a_parser_prints_disturbs_nothing() -> None:
     with Worker() as worker, pytest.raises(ValueError, match="it cannot be read"):
-        worker.read("none", b"", "x")
+        worker.read("none", b"")
 
 
 ENTITIES = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">' + b"".join(

@@ -355,7 +355,7 @@ def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> R
         check_parsers([format])
         if len(content) > _MOST_BYTES:
             raise ValueError(f"more than {_MOST_BYTES:,} bytes; split it")
-        yield 0, _of_file(name, *worker.read(format, content, name))
+        yield 0, _of_file(name, *worker.read(format, content))
     except (InputError, ValueError) as error:
         yield 0, ValueError(str(error))
 

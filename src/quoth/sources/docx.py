@@ -14,7 +14,7 @@ _SPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _W = f"{{{_SPACE}}}"
 
 
-def read(content: bytes, name: str) -> Source:
+def read(content: bytes) -> Source:
     """The text of a Word document. Raises ValueError if it cannot be opened."""
     from docx import Document
 

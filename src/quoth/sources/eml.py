@@ -17,7 +17,7 @@ from quoth.sources.source import Source, Text
 _HEADS = ("From", "To", "Cc", "Date", "Subject")
 
 
-def read(content: bytes, name: str) -> Source:
+def read(content: bytes) -> Source:
     """The text of a message. Raises ValueError if it has no headers, or is in no encoding that is recognised."""
     message = message_from_bytes(content, policy=default)
     heads = {head: " ".join(str(message[head]).split()) for head in _HEADS if message[head]}
@@ -48,7 +48,7 @@ def _body(message: EmailMessage) -> list[list[str]]:
     with suppress(LookupError, UnicodeError):
         content = b"\xef\xbb\xbf" + content.decode(body.get_content_charset("us-ascii")).encode()
     if body.get_content_subtype() == "html":
-        return [html.read(content, "").text.splitlines()]
+        return [html.read(content).text.splitlines()]
     parts = [[*lines] for _, lines in groupby(decode(content)[0].splitlines(), _depth)]
     return [[line.lstrip("> ") for line in part] if _depth(part[0]) and len(part) > 1 else part for part in parts]
 

@@ -15,7 +15,7 @@ from quoth.sources.source import Source, Text
 _PAGES = ("application/xhtml+xml", "text/html")
 
 
-def read(content: bytes, name: str) -> Source:
+def read(content: bytes) -> Source:
     """The text of a book. Raises ValueError if it cannot be opened, or is protected."""
     archive = zipfile.ZipFile(opened(content))
     names = set(archive.namelist())

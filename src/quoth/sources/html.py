@@ -35,7 +35,7 @@ _DEEPEST = 500
 _MOST_SPANNED = 100
 
 
-def read(content: bytes, name: str) -> Source:
+def read(content: bytes) -> Source:
     """The text of a web page. Raises ValueError if it is in no encoding that is recognised."""
     text = Text("element")
     page = write(content, text)

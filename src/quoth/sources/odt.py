@@ -17,7 +17,7 @@ _SPACES = {"s": " ", "tab": "\t", "line-break": "\n"}
 _MOST_REPEATED = 100
 
 
-def read(content: bytes, name: str) -> Source:
+def read(content: bytes) -> Source:
     """The text of an OpenDocument text. Raises ValueError if it cannot be opened, or is another kind of document."""
     archive = zipfile.ZipFile(opened(content))
     if b"encryption-data" in archive.read("META-INF/manifest.xml"):

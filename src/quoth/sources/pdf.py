@@ -21,7 +21,7 @@ _SAMPLE = 200
 _WORD = re.compile(r"[^\s\x00-\x1f\ufffe\uffff]+\ufffe?")
 
 
-def read(content: bytes, name: str) -> Source:
+def read(content: bytes) -> Source:
     """The text of a PDF. Raises ValueError if it cannot be opened, or has no text."""
     file = opened(content)
     if len(file) > _MOST_PAGES:

@@ -10,7 +10,7 @@ from quoth.sources.office import facts, opened
 from quoth.sources.source import Piece, Source, Text
 
 
-def read(content: bytes, name: str) -> Source:
+def read(content: bytes) -> Source:
     """The text of a presentation. Raises ValueError if it cannot be opened."""
     from pptx import Presentation
 

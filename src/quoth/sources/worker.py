@@ -39,9 +39,9 @@ class Worker:
         self._seconds, self._memory = seconds, memory
         self._process: subprocess.Popen[bytes] | None = None
 
-    def read(self, format: str, content: bytes, name: str) -> Read:
+    def read(self, format: str, content: bytes) -> Read:
         """The text of a file of this format. Raises ValueError that says why there is none."""
-        head, [text, source_map] = self._answer(f"{format}.read", content, {"name": name})
+        head, [text, source_map] = self._answer(f"{format}.read", content, {})
         return Read(text.decode(), source_map, head["metadata"])
 
     def made(self, function: str, content: bytes, **given: Any) -> bytes:

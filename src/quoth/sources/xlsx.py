@@ -18,7 +18,7 @@ _MOST_EMPTY = 1000
 """Empty rows in a row after which a sheet is over: some have a million of them."""
 
 
-def read(content: bytes, name: str) -> Source:
+def read(content: bytes) -> Source:
     """The text of a workbook. Raises ValueError if it cannot be opened."""
     from openpyxl import load_workbook
 
