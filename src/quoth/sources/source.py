@@ -121,16 +121,16 @@ class Text:
         self.add(mark)
         self._is_held = True
 
+    def join(self, mark: str) -> None:
+        """The same, right behind the text, whatever gap was asked for."""
+        self._gap = ""
+        self.mark(mark)
+
     def unmark(self) -> None:
         """Takes back the mark of an item in which no text came."""
         if self._is_held:
             mark, self._gap, self._is_held = self._parts.pop(), self._parts.pop(), False
             self._length -= len(self._gap) + len(mark)
-
-    def join(self, mark: str) -> None:
-        """The same, right behind the text, whatever gap was asked for."""
-        self._gap = ""
-        self.mark(mark)
 
     def source(self, metadata: Mapping[str, Any]) -> Source:
         """What was put together, and those of these facts that are known."""
