@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from quoth.cli.output import note
+from quoth.cli.output import counting, note
 from quoth.errors import InputError
 from quoth.fields import checked as field_checked
 
@@ -66,7 +66,6 @@ def read_at(place: str) -> Path:
     CorpusNotFoundError if nothing is there."""
     if "://" not in place:
         return Path(place)
-    from quoth.cli.output import counting
     from quoth.scale.remote import KEYS, TEXT, RemoteFolder
 
     remote = RemoteFolder(place)
@@ -92,7 +91,6 @@ def changing(place: str) -> Iterator[Path]:
     if "://" not in place:
         yield Path(place)
         return
-    from quoth.cli.output import counting
     from quoth.corpus.manifest import read_manifest, segment_name
     from quoth.scale.remote import TEXT, RemoteFolder
 
