@@ -3,7 +3,6 @@
 Knows terminals and encodings. Does not know what the results mean.
 """
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -70,16 +69,11 @@ def read_as(found: object) -> dict[str, str]:
 def print_json(record: Mapping[str, Any]) -> None:
     """One JSON object on one line of standard output, with null for numbers that JSON cannot represent; ASCII if the
     output is not UTF-8."""
+    from quoth.corpus.checks import to_json
+
     unicode_output = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     _tolerate(sys.stdout, "backslashreplace")
-    try:
-        line = json.dumps(record, ensure_ascii=not unicode_output, allow_nan=False)
-    except RecursionError:
-        from quoth.corpus.checks import shallow
-
-        return print_json(shallow(record))
-    except ValueError:
-        return print_json(json.loads(json.dumps(record), parse_constant=lambda _: None))
+    line = to_json(record, ensure_ascii=not unicode_output)
     print(_OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", line), flush=True)
 
 

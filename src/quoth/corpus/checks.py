@@ -49,12 +49,22 @@ def check_document(document: Document) -> None:
             raise ValueError(f"{name} is not valid Unicode at character {error.start}") from None
 
 
-def shallow(value: Any, deepest: int = 2 * DEEPEST) -> Any:
+def to_json(value: Any, **style: Any) -> str:
+    """A value as JSON in this style of `json.dumps`, with null for numbers that JSON lacks, and "…" for what is nested
+    too deep to be written."""
+    try:
+        return json.dumps(value, allow_nan=False, **style)
+    except (RecursionError, ValueError):
+        known = json.loads(json.dumps(_shallow(value)), parse_constant=lambda _: None)
+        return json.dumps(known, **style)
+
+
+def _shallow(value: Any, deepest: int = 2 * DEEPEST) -> Any:
     """A value as JSON has it, with "…" in place of lists and objects that are nested deeper."""
     if isinstance(value, Mapping):
-        return {name: shallow(each, deepest - 1) for name, each in value.items()} if deepest else "…"
+        return {name: _shallow(each, deepest - 1) for name, each in value.items()} if deepest else "…"
     if isinstance(value, (list, tuple)):
-        return [shallow(each, deepest - 1) for each in value] if deepest else "…"
+        return [_shallow(each, deepest - 1) for each in value] if deepest else "…"
     return value
 
 

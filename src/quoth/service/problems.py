@@ -5,7 +5,6 @@ Knows: which error has which status, and that no answer names a folder of this m
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -19,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
-from quoth.corpus.checks import shallow
+from quoth.corpus.checks import to_json
 from quoth.errors import (
     CorpusNotFoundError,
     DuplicateDocumentError,
@@ -126,12 +125,7 @@ class JSON(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        try:
-            text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        except RecursionError:
-            return self.render(shallow(content))
-        except ValueError:
-            return self.render(json.loads(json.dumps(shallow(content)), parse_constant=lambda _: None))
+        text = to_json(content, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "backslashreplace")
 
 
