@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from quoth.records import NOT_FOUND, Match
 from quoth.records import Status as AnswerStatus
-from quoth.service.requests import MOST
+from quoth.service.requests import MOST, Number
 
 Snapshots = Annotated[dict[str, int], Field(description="The snapshot that was asked, by corpus.")]
 Probability = Annotated[float | None, Field(description="Of an answer that a reader read, its chance of being right.")]
@@ -144,7 +144,7 @@ class CorpusPlace(Reply):
     """Which corpus, and which of its snapshots."""
 
     corpus: str | None = None
-    snapshot: Annotated[int | None, Field(ge=0, lt=MOST)] = None
+    snapshot: Number | None = None
 
 
 class DocumentName(CorpusPlace):
@@ -156,14 +156,14 @@ class DocumentName(CorpusPlace):
 class DocumentPlace(DocumentName):
     """Which document, and which of its characters."""
 
-    start: Annotated[int, Field(ge=0, lt=MOST)] = 0
-    end: Annotated[int | None, Field(ge=0, lt=MOST)] = None
+    start: Number = 0
+    end: Number | None = None
 
 
 class PagePlace(DocumentName):
     """Which characters of which document, and how wide a picture of their page is to be."""
 
-    start: Annotated[int, Field(ge=0, lt=MOST)]
+    start: Number
     end: Annotated[int, Field(ge=1, lt=MOST)]
     width: Annotated[int, Field(ge=100, le=2000, description="Pixels.")] = 1000
 

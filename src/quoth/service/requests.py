@@ -32,7 +32,6 @@ STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 MOST = 1 << 53
 """No larger number is exact in every program that reads JSON."""
 
-Row = Annotated[int, Field(ge=0, lt=MOST)]
 Number = Annotated[int, Field(ge=0, lt=MOST)]
 Texts = str | list[str]
 Labels = Annotated[
@@ -53,7 +52,7 @@ Where = Annotated[
 ]
 EXCLUDE: dict[str, Any] = {
     "exclude": (
-        Annotated[list[Row], Field(max_length=MOST_EXCLUDED, description="Passage rows that are never searched.")],
+        Annotated[list[Number], Field(max_length=MOST_EXCLUDED, description="Passage rows that are never searched.")],
         [],
     )
 }
