@@ -97,24 +97,14 @@ class Service:
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
+        # Reads have a queue of their own: they do not wait behind questions, which take seconds.
         self.queue, self.reads = BatchQueue(self.limits, self.counts.batch), BatchQueue(self.limits)
 
-    async def read(self, call: Callable[[], Response]) -> Response:
-        """What this call returns, from a queue of its own: reads do not wait behind questions, which take seconds."""
-        reply: Response = (await self.reads.alone(call)).answers[0]
-        return reply
-
-    def close(self) -> None:
-        """Returns when everything that was accepted is done."""
-        self.queue.close()
-        self.reads.close()
-        if self.originals:
-            self.originals.close()
-
     async def drain(self) -> None:
-        """Accepts nothing more; returns as `close` does."""
+        """Accepts nothing more; returns when everything that was accepted is done."""
         self.draining = True
-        await aside(self.close)
+        for each in filter(None, (self.queue, self.reads, self.originals)):
+            await aside(each.close)
 
     def count(self) -> None:
         """Bring the gauges up to date."""
@@ -189,7 +179,7 @@ def create_app(
     _add_documents(api, service)
     if service.originals:
         add_originals(api, service.originals, backend.view)
-    add_fields(api, backend.view, service.read)
+    add_fields(api, backend.view, service.reads)
     _add_state(api, service)
     add_page(api)
     add_problems(api, backend.folders)
@@ -255,7 +245,7 @@ def _add_documents(api: FastAPI, service: Service) -> None:
         """The text of a document, or a part of it."""
         check_unicode("id", place.id)
         view = await aside(service.backend.view, place.corpus, place.snapshot)
-        return await service.read(lambda: _rendered(service, part(view.corpora, place, service.limits)))
+        return await service.reads.reply(lambda: _rendered(service, part(view.corpora, place, service.limits)))
 
     if not service.access.writable:
         return
@@ -296,7 +286,7 @@ def _add_state(api: FastAPI, service: Service) -> None:
     @api.get("/v1/corpus", response_model=replies.About)
     async def corpus() -> Response:
         """The corpora, their snapshots, the models and the limits."""
-        return await service.read(lambda: JSON(_about(service)))
+        return await service.reads.reply(lambda: JSON(_about(service)))
 
     @api.get("/healthz", response_model=replies.Status)
     async def health() -> Response:

@@ -122,6 +122,11 @@ class BatchQueue:
         """The one answer that this call returns, in no batch. Raises as `ask`."""
         return await self.ask(None, [None], lambda _: [call()])
 
+    async def reply(self, call: Callable[[], _T]) -> _T:
+        """What this call returns, in no batch. Raises as `ask`."""
+        answer: _T = (await self.alone(call)).answers[0]
+        return answer
+
     def close(self) -> None:
         """Takes no more jobs, and returns when those at work and those that wait are done, or after the time that an
         answer may take: a job that never ends must not keep the process."""

@@ -6,7 +6,7 @@ Knows how much of a field is told. Does not know how fields are counted.
 # No postponed annotations: FastAPI reads those of functions within functions.
 
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.facets import LONGEST, Facet, joined
-from quoth.service.batches import aside
+from quoth.service.batches import BatchQueue, aside
 from quoth.service.originals import Opened
 from quoth.service.problems import JSON
 from quoth.service.replies import CorpusPlace, Fields
@@ -22,10 +22,8 @@ from quoth.service.replies import CorpusPlace, Fields
 MOST_FIELDS, MOST_VALUES = 50, 12
 
 
-def add_fields(
-    api: FastAPI, view: Callable[..., Opened], read: Callable[[Callable[[], Response]], Awaitable[Response]]
-) -> None:
-    """Add the route; `view` opens corpora, `read` calls in turn."""
+def add_fields(api: FastAPI, view: Callable[..., Opened], reads: BatchQueue) -> None:
+    """Add the route; `view` opens corpora."""
     counting = threading.Lock()
 
     @api.get("/v1/fields", response_model=Fields)
@@ -37,7 +35,7 @@ def add_fields(
             with counting:  # whoever waits finds it counted
                 return JSON(told(opened.corpora))
 
-        return await read(count)
+        return await reads.reply(count)
 
 
 def told(corpora: Sequence[Corpus]) -> dict[str, Any]:

@@ -73,13 +73,8 @@ class Originals:
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self._folder, self._limits = folder, limits
-        self._queue = BatchQueue(replace(limits, concurrency=1))
+        self.queue = BatchQueue(replace(limits, concurrency=1))
         self._worker = Worker(min(limits.timeout, SECONDS), MEMORY)
-
-    async def reply(self, call: Callable[[], Response]) -> Response:
-        """What this call returns, in its turn."""
-        response: Response = (await self._queue.alone(call)).answers[0]
-        return response
 
     def page(self, corpora: Sequence[Corpus], place: PagePlace) -> Response:
         """The page of a PDF with these characters marked, as a PNG. Raises UnknownDocumentError, InputError."""
@@ -111,7 +106,7 @@ class Originals:
 
     def close(self) -> None:
         """Returns when everything that was accepted is done."""
-        self._queue.close()
+        self.queue.close()
         self._worker.close()
 
 
@@ -139,13 +134,13 @@ def add_originals(api: FastAPI, originals: Originals, view: Callable[[str | None
     async def page(place: Annotated[PagePlace, Query()]) -> Response:
         """The page of a PDF as a picture, with the characters from `start` to `end` of the document marked."""
         found = await corpora(place)
-        return await originals.reply(lambda: originals.page(found, place))
+        return await originals.queue.reply(lambda: originals.page(found, place))
 
     @api.get("/v1/documents/file", response_class=Response, responses=_content("application/octet-stream"))
     async def file(place: Annotated[DocumentName, Query()]) -> Response:
         """The file that a document was read from."""
         found = await corpora(place)
-        return await originals.reply(lambda: originals.file(found, place))
+        return await originals.queue.reply(lambda: originals.file(found, place))
 
 
 def _content(kind: str) -> dict[int | str, dict[str, Any]]:
