@@ -90,33 +90,36 @@ function nothing(what, why = "") {
   return make("div", { className: "says-nothing" }, make("b", {}, what), why);
 }
 
-function answer(column, prediction, note, items, open, view) {
+/** An answer or a passage as a button, which opens the evidence: its places, of which there are `more`. */
+function card(items, open, { places, more, className, title, note }, ...rest) {
   const number = items.length;
+  const button = make(
+    "button",
+    { type: "button", className, "aria-expanded": "false", "aria-controls": "evidence", disabled: !places.length, onclick: () => open(items[number], number, 0) },
+    make("span", { className: "phrase" }, make("bdi", {}, title)),
+    note ? make("span", { className: "changed" }, note) : null,
+    ...rest,
+  );
+  items.push({ button, places, more });
+  return button;
+}
+
+function answer(column, prediction, note, items, open, view) {
   const places = prediction.evidence.map((each) => ({ ...each, share: each.score, snapshot: column.content.snapshots[each.corpus] }));
   const [first] = places;
-  const chance = percent(prediction.probability);
   const rest = prediction.num_places - 1;
   const where = first
     ? `${view === "classify" ? `“${slice(first.context, first.start - first.context_start, first.end - first.context_start)}” in ` : ""}${first.title || first.document_id}${rest > 0 ? ` and ${rest} more ${rest === 1 ? "place" : "places"}` : ""}`
     : "occurs nowhere in these passages";
-  const button = make(
-    "button",
-    {
-      type: "button",
-      className: prediction.abstained ? "answer guess" : "answer",
-      "aria-expanded": "false",
-      "aria-controls": "evidence",
-      disabled: !first,
-      onclick: () => open(items[number], number, 0),
-    },
-    make("span", { className: "phrase" }, make("bdi", {}, prediction.text)),
-    note ? make("span", { className: "changed" }, note) : null,
-    make("span", { className: "chance" }, track(prediction.probability), make("span", {}, chance)),
+  const className = prediction.abstained ? "answer guess" : "answer";
+  return card(
+    items,
+    open,
+    { places, more: prediction.num_places - places.length, className, title: prediction.text, note },
+    make("span", { className: "chance" }, track(prediction.probability), make("span", {}, percent(prediction.probability))),
     first && !["classify", "sentence"].includes(view) ? said(first) : null,
     make("span", { className: "where" }, where),
   );
-  items.push({ button, places, more: prediction.num_places - places.length });
-  return button;
 }
 
 /** The sentence of the best place. */
@@ -147,7 +150,6 @@ export function hitList(columns, text, open) {
 }
 
 function hit(column, found, note, items, open) {
-  const number = items.length;
   const strong = found.matches.filter((each) => each.start < each.end).map((each) => [each.start, each.end, true]);
   const clear = ([start, end]) => !strong.some(([first, last]) => start < last && first < end);
   const words = found.words.map(([start, end]) => [found.start + start, found.start + end, false]).filter(clear);
@@ -162,17 +164,14 @@ function hit(column, found, note, items, open) {
   const matches = found.matches.map((each) =>
     make("span", {}, `${each.query} ↔ `, make("b", {}, each.start < each.end ? each.text : `${each.text} (title)`), ` ${each.similarity.toFixed(2)}`),
   );
-  const button = make(
-    "button",
-    { type: "button", className: "answer hit", "aria-expanded": "false", "aria-controls": "evidence", onclick: () => open(items[number], number, 0) },
-    make("span", { className: "phrase" }, make("bdi", {}, found.title || found.document_id)),
-    note ? make("span", { className: "changed" }, note) : null,
+  return card(
+    items,
+    open,
+    { places: [place], more: 0, className: "answer hit", title: found.title || found.document_id, note },
     matches.length ? make("span", { className: "keys" }, ...matches) : null,
     make("span", { className: "text" }, ...marked(found.text, local)),
     make("span", { className: "where" }, `score ${found.score.toFixed(3)} · ${found.document_id}`),
   );
-  items.push({ button, places: [place], more: 0 });
-  return button;
 }
 
 function unique(ranges) {
