@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import load_entities, load_searcher, ray_model
+from quoth.cli.models import DENSE, ENTITIES, load_entities, load_searcher, ray_model
 from quoth.cli.options import CorpusPlace, Keys, Ray, Setup
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
 from quoth.cli.records import Given, option, takes, takes_setup
@@ -30,7 +30,7 @@ ASK_FROM_BYTES = 1_000_000_000
 ASK_FROM_SECONDS = 120
 SLOWER = 1.5
 """Encoding may take this many times as long as its sample: texts vary, and vectors are stored and compressed."""
-DEFAULT_MODELS: dict[Keys, str] = {"tokens": "quoth-mini", "passages": "quoth-realm", "entities": "quoth-zero-ner"}
+DEFAULT_MODELS: dict[Keys, str] = {"tokens": "quoth-mini", "passages": DENSE, "entities": ENTITIES}
 
 STORING = {
     "precision": option(EmbedOptions, "precision", metavar="FORMAT"),

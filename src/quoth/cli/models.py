@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from quoth.scale.cluster import ModelName
     from quoth.zero_ner.model import ZeroNER
 
-DENSE = "quoth-realm"
-"""The model whose vectors of passages any model finds passages by."""
+DENSE, ENTITIES = "quoth-realm", "quoth-zero-ner"
+"""The models by whose vectors of passages, and of entities, any model finds passages."""
 
 
 def open_corpus(path: Path) -> "Corpus":

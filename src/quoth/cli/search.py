@@ -10,6 +10,7 @@ import typer
 
 from quoth.cli.models import (
     DENSE,
+    ENTITIES,
     check_embedded,
     check_finds_entities,
     keys_of,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from quoth.records import Hit
 
 app = typer.Typer()
-ENTITY = "quoth-zero-ner"
 Find = Callable[[str, int], "list[Hit]"]
 
 SEARCHING = {name: option(AnySearchOptions, name) for name in ("k", "mode", "fusion")}
@@ -168,7 +168,7 @@ def _finder(
             loaded = load_searcher(model, corpora, setup)
             return lambda query, k: loaded.search(query, k, "dense")
         case "entity":
-            [model] = models or [ENTITY]
+            [model] = models or [ENTITIES]
             check_finds_entities(model)
             check_embedded(corpora, model, "entities")
             zero_ner = load_entities(model, corpora, setup)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from quoth.cli.models import load, load_predictor, load_reader, load_searcher, open_corpora, ray_model, system
+from quoth.cli.models import ENTITIES, load, load_predictor, load_reader, load_searcher, open_corpora, ray_model, system
 from quoth.cli.options import FILES, Model, Ray, Setup, pairs, read_at, repeated
 from quoth.cli.output import counting, note, plural, results
 from quoth.cli.records import takes_setup
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 TOKEN = "QUOTH_TOKEN"
-ENTITIES = "quoth-zero-ner"
 EXAMPLES = (
     "Who wrote The Tale of Genji?",
     "The head of the Greek government is the prime minister, ___.",
