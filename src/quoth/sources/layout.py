@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import chain, pairwise, zip_longest
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -76,20 +76,20 @@ def _pieces(row: Line) -> Strip:
     return pieces
 
 
+def _words(strip: Strip) -> Line:
+    return [*chain.from_iterable(strip)]
+
+
 def _height(strip: Strip) -> float:
-    return max(word.bottom - word.top for piece in strip for word in piece)
+    return max(word.bottom - word.top for word in _words(strip))
 
 
 def _top(strip: Strip) -> float:
-    return min(word.top for piece in strip for word in piece)
+    return min(word.top for word in _words(strip))
 
 
 def _bottom(strip: Strip) -> float:
-    return max(word.bottom for piece in strip for word in piece)
-
-
-def _said(strip: Strip) -> str:
-    return " ".join(word.text for piece in strip for word in piece)
+    return max(word.bottom for word in _words(strip))
 
 
 def without_heads(pages: Sequence[Page]) -> Iterator[list[Strip]]:
@@ -120,7 +120,8 @@ def _edge_strips(page: Page) -> Iterator[tuple[tuple[bool, str], int, bool]]:
             if depth == len(inward) or gap > 0.8 * _height(strip):
                 apart = depth
         for number, strip in inward[:apart]:
-            yield (above, re.sub(r"\d+", "0", _said(strip))), number, number == inward[0][0]
+            text = " ".join(word.text for word in _words(strip))
+            yield (above, re.sub(r"\d+", "0", text)), number, number == inward[0][0]
 
 
 def _gaps(strip: Strip) -> Gaps:
@@ -128,10 +129,9 @@ def _gaps(strip: Strip) -> Gaps:
     return [(low, high) for low, high in zip(rights, lefts, strict=True) if high > low]
 
 
-def _inner(gaps: Gaps, words: Iterable[Word]) -> list[float]:
+def _inner(gaps: Gaps, words: Line) -> list[float]:
     """The middles of the gaps that have text on both sides."""
-    every = [*words]
-    left, right = min(word.left for word in every), max(word.right for word in every)
+    left, right = min(word.left for word in words), max(word.right for word in words)
     return [(low + high) / 2 for low, high in gaps if low >= left and high <= right]
 
 
@@ -141,11 +141,11 @@ def _groups(strips: Sequence[Strip]) -> Iterator[tuple[list[Strip], list[float]]
     at = 0
     while at < len(strips):
         gaps, inner, end = _gaps(strips[at]), list[float](), at + 1
-        words = [word for piece in strips[at] for word in piece]
+        words = _words(strips[at])
         while end < len(strips) and _top(strips[end]) - _bottom(strips[end - 1]) < _CLOSE * _height(strips[end]):
             both = ((max(a, c), min(b, d)) for a, b in gaps for c, d in _gaps(strips[end]))
             common = [gap for gap in both if gap[1] - gap[0] >= _GUTTER * _height(strips[end]) * 0.6]
-            more = [*words, *(word for piece in strips[end] for word in piece)]
+            more = words + _words(strips[end])
             if not (found := _inner(common, more)):
                 break
             gaps, inner, words, end = common, found, more, end + 1
@@ -173,13 +173,7 @@ def _columns(strips: Sequence[Strip], cuts: Sequence[float]) -> list[list[Strip]
 
 def joins_in(pages: Iterable[Page]) -> Callable[[str, str], bool]:
     """Whether a word that is cut at a hyphen is one word: unless the text has it with the hyphen, and only so."""
-    seen = {
-        word.text.strip(".,;:!?()").lower()
-        for page in pages
-        for strip in page.strips
-        for piece in strip
-        for word in piece
-    }
+    seen = {word.text.strip(".,;:!?()").lower() for page in pages for strip in page.strips for word in _words(strip)}
 
     def joins(head: str, tail: str) -> bool:
         tail = tail.rstrip(".,;:!?)")
@@ -224,7 +218,7 @@ class Writer:
     def _prose(self, strips: Sequence[Strip]) -> None:
         if not strips:
             return
-        lines = [[word for piece in strip for word in piece] for strip in strips]
+        lines = [*map(_words, strips)]
         left, right = min(line[0].left for line in lines), max(line[-1].right for line in lines)
         usual = median(map(_height, strips))
         paragraph = [lines[0]]
@@ -276,7 +270,7 @@ class Writer:
     def _table(self, strips: Sequence[Strip], columns: Sequence[Sequence[Strip]]) -> None:
         rows: list[list[Line]] = []
         for number, strip in enumerate(strips):
-            cells = [[word for piece in column[number] for word in piece] for column in columns]
+            cells = [_words(column[number]) for column in columns]
             close = number > 0 and _top(strip) - _bottom(strips[number - 1]) < 0.3 * _height(strip)
             if len(rows) > 1 and close and not cells[0]:
                 rows[-1] = [before + more for before, more in zip(rows[-1], cells, strict=True)]
