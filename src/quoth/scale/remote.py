@@ -81,7 +81,9 @@ class RemoteFolder:
         self, there: dict[str, int], patterns: tuple[str, ...], progress: Callable[[int, int], None] | None = None
     ) -> None:
         system, root = self._remote()
-        wanted = sorted((name for name in there if _matches(name, patterns) and _is_complete(name, there)), key=_order)
+        found = [name for name in there if _matches(name, patterns)]
+        # A folder of keys without its list of checksums is still being sent.
+        wanted = sorted((name for name in found if not is_key_file(name) or _list_of(name) in there), key=_order)
         for name in wanted:
             if ".." in name.split("/"):
                 raise InputError(
@@ -267,11 +269,6 @@ def _list_of(name: str) -> str:
 def _order(name: str) -> tuple[bool, bool, str]:
     """What completes others comes last."""
     return _is_manifest(name), _is_list(name), name
-
-
-def _is_complete(name: str, there: dict[str, int]) -> bool:
-    """Whether a file of keys is in a folder that has been sent completely."""
-    return not is_key_file(name) or _list_of(name) in there
 
 
 def _has_size(here: Path, size: int) -> bool:
