@@ -56,9 +56,13 @@ def corpus(tmp_path: Path) -> quoth.Corpus:
 
 
 @pytest.fixture
-def call(corpus: quoth.Corpus) -> Callable[..., Any]:
-    """Call a tool of a server in this process: the structured result, or the error's text."""
-    made = server("c", Tools([corpus], lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
+def made(corpus: quoth.Corpus) -> Any:
+    """A server in this process."""
+    return server("c", Tools([corpus], lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
+
+
+def calling(made: Any) -> Callable[..., Any]:
+    """Calls a tool of a server: the structured result, or the error's text."""
 
     async def ask(name: str, arguments: dict[str, Any]) -> Any:
         async with Client(made) as client:
@@ -68,9 +72,12 @@ def call(corpus: quoth.Corpus) -> Callable[..., Any]:
     return lambda name, **arguments: anyio.run(ask, name, arguments)
 
 
-def test_five_tools_with_schemas_that_only_read(corpus: quoth.Corpus) -> None:
-    made = server("c", Tools([corpus], lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
+@pytest.fixture
+def call(made: Any) -> Callable[..., Any]:
+    return calling(made)
 
+
+def test_five_tools_with_schemas_that_only_read(made: Any) -> None:
     async def listed() -> Any:
         async with Client(made) as client:
             return (await client.list_tools()).tools
@@ -212,16 +219,8 @@ def several(corpus: quoth.Corpus, tmp_path: Path) -> Any:
     return server("c+d", Tools([corpus, other], Over, Over))  # type: ignore[arg-type]
 
 
-async def asked(made: Any, name: str, arguments: dict[str, Any]) -> Any:
-    async with Client(made) as client:
-        result = await client.call_tool(name, arguments)
-        return result.content[0].text if result.is_error else result.structured_content
-
-
 def test_several_corpora_are_searched_together_or_one_by_its_name(several: Any) -> None:
-    def call(tool: str, **arguments: Any) -> Any:
-        return anyio.run(asked, several, tool, arguments)
-
+    call = calling(several)
     for tool, argument in (("ask", "question"), ("fill", "text")):
         assert call(tool, **{argument: "x"})["answers"][0]["text"] == "c1+d1"
         assert call(tool, **{argument: "x"}, corpus="d")["answers"][0]["text"] == "d1"
@@ -244,9 +243,7 @@ def test_several_corpora_are_searched_together_or_one_by_its_name(several: Any) 
 
 
 def test_a_corpus_that_takes_the_place_of_another_is_asked(several: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
-    def call(tool: str, **arguments: Any) -> Any:
-        return anyio.run(asked, several, tool, arguments)
-
+    call = calling(several)
     assert call("ask", question="x")["answers"][0]["text"] == "c1+d1"
     assert call("read", document_id="carmen")["text"] == TEXT
     new = quoth.Corpus.create(tmp_path / "new.quoth")

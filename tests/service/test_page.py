@@ -177,11 +177,13 @@ class Served:
         return [" ".join(each.split()) for each in self.page.locator(selector).all_inner_texts()]
 
     def close(self) -> None:
+        """Ends both. Nothing went wrong on the page."""
         self.backend.patience.set()
         self._context.close()
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
+        assert not self.wrong
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +208,6 @@ def served(corpus: quoth.Corpus, browser: Any) -> Iterator[Served]:
     served.page.wait_for_selector(".empty")
     yield served
     served.close()
-    assert not served.wrong
 
 
 def test_an_example_is_asked_and_its_evidence_is_the_answer(served: Served) -> None:
@@ -288,7 +289,6 @@ def test_the_page_of_a_pdf_is_shown_with_the_phrase_marked(tmp_path: Path, brows
     page.click(".answer")
     page.wait_for_selector(".sheet .part:has-text('The page cannot be shown')")
     served.close()
-    assert not served.wrong
 
 
 def test_a_place_in_a_sheet_is_told_in_words(tmp_path: Path, browser: Any) -> None:
@@ -302,7 +302,6 @@ def test_a_place_in_a_sheet_is_told_in_words(tmp_path: Path, browser: Any) -> No
     assert "sheet Mayors, cell B2, characters" in served.page.inner_text("#evidence .facts >> nth=0")
     assert served.page.locator(".sheet").count() == 0
     served.close()
-    assert not served.wrong
 
 
 def test_a_blank_and_several_blanks(served: Served) -> None:
@@ -517,7 +516,6 @@ def test_the_tabs_work_before_anything_is_known(corpus: quoth.Corpus, browser: A
     served.page.click("#tab-search")
     assert served.page.locator("h1").count() == 1
     served.close()
-    assert not served.wrong
 
 
 def test_a_slow_answer_can_be_stopped(served: Served) -> None:
@@ -539,7 +537,6 @@ def test_the_page_asks_for_the_token(corpus: quoth.Corpus, browser: Any) -> None
     served.ask("Who is the mayor of Paris?")
     served.page.wait_for_selector("#evidence mark")
     served.close()
-    assert not served.wrong
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1300, "light")])
