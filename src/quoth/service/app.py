@@ -11,7 +11,8 @@ Knows: FastAPI, the queue, the backend's calls. Does not know: models, where cor
     GET  /v1/documents/page?id=…, /v1/documents/file?id=…           with --files
     POST, PUT, DELETE /v1/documents                                 with --writable
 
-`Server-Timing` of a reply says where the time went: `wait`, the steps, `total`, in milliseconds.
+`Server-Timing` of a reply says where the time went: `wait`, the steps, `work`, in milliseconds; `batch`: of
+how many texts.
 """
 
 # No postponed annotations: FastAPI reads those of functions within functions.
