@@ -137,7 +137,7 @@ def embed(
 def embed_passages(corpus: "Corpus") -> None:
     """A vector per passage, by which `ask`, `fill` and `search` find passages by meaning too. Its cost is told first,
     without a question."""
-    loaded, most = load_searcher(DEFAULT_MODELS["passages"], [corpus], Setup(None, None, None)), limit(None)
+    loaded, most = load_searcher(DEFAULT_MODELS["passages"], [corpus], Setup()), limit(None)
     _check_cost(corpus, loaded.embed_cost(), budget=None, yes=True, memory=most)
     with counting("embedding", "passages") as progress:
         loaded.embed(progress=progress, memory=left_of(most))

@@ -90,7 +90,7 @@ def _document(answers: str, names: list[str], wanted: str | None) -> str:
 
 
 def _places(answers: str, unsure: bool) -> Iterator[Place | None]:
-    """The places of the answers, None for one on no page. Raises InputError that names a line which is no answer."""
+    """The places of the answers, None for one on no page. Raises InputError that names a line that is not an answer."""
     with sys.stdin.buffer if answers == "-" else Path(answers).open("rb") as stream:
         for number, line in enumerate(stream, 1):
             try:

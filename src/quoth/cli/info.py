@@ -71,10 +71,10 @@ def info(directory: CorpusDir, json: Json = False) -> None:
     show_facts(results(), ((IN_WORDS.get(name, name), str(value)) for name, value in shown.items()))
 
 
-def _field_in_words(field: tuple[str, dict[str, Any]], most: int = 3) -> str:
+def _field_in_words(field: tuple[str, dict[str, Any]]) -> str:
     """A field of the metadata, with its values if there are few."""
     name, facts = field
-    shown = [f"{brief(value)} {count:,}" for value, count in facts["values"].items()][:most]
+    shown = [f"{brief(value)} {count:,}" for value, count in facts["values"].items()][:3]
     repeated = shown and max(facts["values"].values()) > 1
     return f"{name} ({', '.join(shown) if repeated else plural(facts['documents'], 'document')})"
 

@@ -81,7 +81,7 @@ class Inputs:
 class Gone:
     """The documents of a corpus that come from the folders of a command's documents, and are no longer there.
 
-    Raises CorruptionError if the record of folders is damaged and `required`; if it is not, no document is gone.
+    If the record of folders is damaged, no document is; raises CorruptionError if the record is `required`.
     """
 
     def __init__(self, corpus: "Corpus", inputs: Inputs, required: bool) -> None:

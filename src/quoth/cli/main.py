@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
     if not os.environ.get("COLUMNS", "1").strip("0"):
-        del os.environ["COLUMNS"]  # 0, or nothing: nothing would be printed in so many columns
+        del os.environ["COLUMNS"]  # 0, or empty: there would be no column to print in
     warnings.showwarning = lambda message, *_: note(str(message))  # on one line, like every note
     try:
         code = _run(arguments)
@@ -190,7 +190,7 @@ def _no_corpus(error: Any) -> str:
 
 def _out_of_bounds(error: Any) -> str:
     """The option, its value and what it must be, if the value was not even a number of the right kind; else ""."""
-    # The library that reads values tells more in its own error than in the one that reaches us.
+    # The library that reads values says more in its own error than in the one that reaches us.
     found: list[dict[str, Any]] = getattr(error.__context__, "errors", list)()
     if not found or not found[0]["msg"].startswith("Input should be "):
         return ""

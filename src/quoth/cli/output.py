@@ -89,7 +89,7 @@ def counting(label: str, unit: str) -> Iterator[Callable[..., None]]:
 
 
 def progress_bar(label: str, unit: str = "", left: bool = False) -> "Progress":
-    """A bar on standard error, disabled if that is no terminal; with `left`, also the time that is left."""
+    """A bar on standard error, disabled if that is not a terminal; with `left`, also the time that is left."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

@@ -42,18 +42,19 @@ def bar(share: float, cells: int = BAR_CELLS) -> str:
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(cells)
 
 
-def excerpt(context: str, start: int, end: int, cells: int, mark: str = "bold yellow") -> Text:
-    """`context` cut to about `cells` cells around `context[start:end]`, which is styled with `mark`.
+def excerpt(context: str, start: int, end: int, cells: int) -> Text:
+    """`context` cut to about `cells` cells around `context[start:end]`, which is highlighted.
 
     Cuts are made between words if possible, and shown as "…".
     """
-    before, phrase, after = (printable(part) for part in (context[:start], context[start:end], context[end:]))
-    spare = max(0, cells - cell_len(phrase) - 2)
+    before, words, after = (printable(part) for part in (context[:start], context[start:end], context[end:]))
+    phrase = Text(words, "bold yellow")
+    spare = max(0, cells - phrase.cell_len - 2)
     left = min(cell_len(before), max(spare // 2, spare - cell_len(after)))
     right = spare - left
     head = _last_words(before, left)
     tail = _first_words(after, right)
-    return Text.assemble("" if head == before else "…", head, (phrase, mark), tail, "" if tail == after else "…")
+    return Text.assemble("" if head == before else "…", head, phrase, tail, "" if tail == after else "…")
 
 
 def show_predictions(console: Console, query: str, predictions: Sequence[Prediction]) -> None:

@@ -1,4 +1,4 @@
-"""The commands that make models: train, with what it shows of a run, and convert.
+"""The commands that make models: train, with what it shows of a run, calibrate, and convert.
 
 Knows the recipes' names and terminals. Does not know what training is, or what a checkpoint contains.
 """

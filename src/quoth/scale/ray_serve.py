@@ -350,7 +350,7 @@ def application(
 
 
 def scaling(replicas: int, most: int | None) -> dict[str, Any]:
-    """Ray Serve's options for so many replicas, or for up to `most` of them, by the calls at work."""
+    """Ray Serve's options for this number of replicas, or for up to `most` of them, by the calls at work."""
     if most is None:
         return {"num_replicas": replicas}
     target = {"target_ongoing_requests": CALLS_PER_REPLICA}

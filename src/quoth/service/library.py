@@ -187,7 +187,7 @@ class Library:
     def embed(self) -> threading.Thread:
         """Stores the vectors of passages that are missing, in a thread of its own, and again when documents were added.
 
-        A process that ends meanwhile loses none that are stored; the next one goes on.
+        A process that ends meanwhile loses none that are stored; the next one continues.
         """
         if self._embedding is None or not self._embedding.is_alive():
             self._embedding = threading.Thread(target=self._embed, name="vectors", daemon=True)

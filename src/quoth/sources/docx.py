@@ -82,7 +82,7 @@ def _characters(part: Any) -> str:
 
 
 def _rows(table: Any, place: str) -> Iterator[list[Cell]]:
-    """The rows of a table; a cell that goes on in the row below is there again."""
+    """The rows of a table; a cell that spans several rows is repeated in each."""
     above: dict[int, Cell] = {}
     for r, row in enumerate(table.iter(f"{_W}tr"), 1):
         cells: list[Cell] = []

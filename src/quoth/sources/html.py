@@ -18,7 +18,7 @@ _LEFT_OUT = re.compile(
 )
 _ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "dialog"}
 _MARKS = {"noteref", "backlink", "pagebreak", "doc-noteref", "doc-backlink", "doc-pagebreak"}
-"""Roles of what stands in a book's text without being part of it."""
+"""Roles of what is not part of a book's text: references to notes, and numbers of pages."""
 _BLOCKS = re.compile(
     "p|div|section|article|main|header|body|h[1-6]|blockquote|pre|[uod]l|d[td]|fig.*|table|address|details|summary|hr|"
     "fieldset|center|t[dhr]|caption|t(head|body|foot)"
@@ -48,7 +48,7 @@ def read(content: bytes) -> Source:
 
 
 def write(content: bytes, text: Text, before: str = "") -> Any:
-    """Appends the text of a page, which is returned as it was parsed; `before` stands before each element's path.
+    """Appends the text of a page, which is returned as it was parsed; `before` is put before each element's path.
 
     Raises ValueError if it is in no encoding that is recognised.
     """

@@ -3,8 +3,8 @@
 Knows rectangles, in points from a page's upper left corner; running heads, feet and page numbers, which are left out;
 hyphens at the ends of lines. Does not know PDF.
 
-A strip is what stands at one height, a piece of it words without a wide gap. Strips between which an empty column
-goes down are read column by column, if the columns are prose, else row by row, as a table.
+A strip is the words at one height, a piece of it those without a wide gap between them. If an empty column goes down
+through several strips, they are read column by column where the columns are prose, else row by row, as a table.
 """
 
 import re
@@ -47,7 +47,7 @@ Gaps = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page's size and strips, from above, after its text was made level: it is turned by so many quarters."""
+    """A page's size and strips, from above, after its text was made level: `turn` quarters of a circle, clockwise."""
 
     width: float
     height: float
@@ -56,7 +56,7 @@ class Page:
 
 
 def strips_of(words: Sequence[Word]) -> list[Strip]:
-    """What stands at one height: words whose middles differ by less than a third of their heights."""
+    """The words at each height: their middles differ by less than a third of their heights."""
     rows: list[list[Word]] = []
     middle = limit = 0.0
     for word in sorted(words, key=lambda word: word.top + word.bottom):
@@ -93,8 +93,8 @@ def _bottom(strip: Strip) -> float:
 
 
 def without_heads(pages: Sequence[Page]) -> Iterator[list[Strip]]:
-    """The pages' strips without running heads, feet and page numbers: what stands apart at a page's edge, and is a
-    number or, but for its numbers, stands there on three pages or more, or on both of two."""
+    """The pages' strips without running heads, feet and page numbers: what is apart at a page's edge, and is a number
+    or, but for its numbers, is there on three pages or more, or on both of two."""
     edges = [[*_edge_strips(page)] for page in pages]
     counts = Counter(key for page in edges for key, _, _ in page)
     for page, edge in zip(pages, edges, strict=True):
@@ -163,7 +163,7 @@ def _groups(strips: Sequence[Strip]) -> Iterator[tuple[list[Strip], list[float]]
 
 
 def _columns(strips: Sequence[Strip], cuts: Sequence[float]) -> list[list[Strip]]:
-    """What stands between the cuts, per strip; a strip may have nothing there."""
+    """The pieces between the cuts, per strip; a strip may have none there."""
     limits = [-1e9, *sorted(cuts), 1e9]
     return [
         [[piece for piece in strip if low <= (piece[0].left + piece[-1].right) / 2 < high] for strip in strips]
@@ -230,9 +230,9 @@ class Writer:
         self._paragraph(paragraph)
 
     def _paragraph(self, lines: Sequence[Line]) -> None:
-        # A sentence may go on from the page before.
-        goes_on = self._is_first and self._last[-1:].isalpha() and lines[0][0].text[0].islower()
-        self._text.gap(" " if goes_on else "\n\n")
+        # A sentence may continue from the page before.
+        continues = self._is_first and self._last[-1:].isalpha() and lines[0][0].text[0].islower()
+        self._text.gap(" " if continues else "\n\n")
         self._is_first = False
         for text, *place in self._pieces(lines):
             if place:

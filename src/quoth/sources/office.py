@@ -14,7 +14,7 @@ _OLD = b"\xd0\xcf\x11\xe0"
 
 
 def opened(content: bytes) -> io.BytesIO:
-    """The file, to be parsed. Raises ValueError if it is no archive, is encrypted, or unpacks to too much."""
+    """The file, to be parsed. Raises ValueError if it is not an archive, is encrypted, or unpacks to too much."""
     if content.startswith(_OLD):
         raise ValueError("it is encrypted, or in the format before 2007; save it anew, without a password")
     try:

@@ -98,7 +98,7 @@ def _words(text_page: Any, place: "Placer") -> Iterator[Word]:
         if first[1] < (last[1] + last[3]) / 2 < first[3]:
             stem = at(found.end() - 2)[2] if len(found[0]) > 1 and found[0][-1] in HYPHENS else 0.0
             yield Word(min(first[0], last[0]), first[1], max(first[2], last[2]), first[3], found[0], stem)
-        else:  # it goes on elsewhere
+        else:  # it continues elsewhere
             yield from (Word(*at(found.start() + n), letter) for n, letter in enumerate(found[0]))
 
 

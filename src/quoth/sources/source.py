@@ -1,6 +1,6 @@
 """What every format gives: a text, and where its parts are in the file.
 
-Knows how a text is put together from parts and their places, and how a table is written so that each value stands with
+Knows how a text is put together from parts and their places, and how a table is written so that each value is next to
 its heading. Does not know any format.
 """
 
@@ -99,7 +99,7 @@ class Text:
     def table(self, rows: Sequence[Sequence[Cell]], headed: bool, name: str = "") -> None:
         """Appends rows, a line each: `heading: value | heading: value`, if the first row has the headings, which are
         nowhere in the row; such a row begins with `name`, as people may ask for it."""
-        heads = rows[0] if headed and len(rows) > 1 and _stand_over(rows) else ()
+        heads = rows[0] if headed and len(rows) > 1 and _are_above_values(rows) else ()
         self.gap()
         for row in rows[1:] if heads else rows:
             filled = [(number, cell) for number, cell in enumerate(row) if _has_words(cell)]
@@ -138,8 +138,8 @@ class Text:
         return Source("".join(self._parts), self._runs, known, self._kind)
 
 
-def _stand_over(rows: Sequence[Sequence[Cell]]) -> bool:
-    """Whether each heading in the first row stands over a value: one that does not would be lost."""
+def _are_above_values(rows: Sequence[Sequence[Cell]]) -> bool:
+    """Whether each heading in the first row has a value below it: one that has none would be lost."""
     filled = {number for row in rows[1:] for number, cell in enumerate(row) if _has_words(cell)}
     return all(number in filled for number, cell in enumerate(rows[0]) if _has_words(cell))
 

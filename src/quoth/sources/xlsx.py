@@ -34,7 +34,7 @@ def read(content: bytes) -> Source:
 
 
 def _tables(sheet: Any) -> Iterator[tuple[list[list[Cell]], bool]]:
-    """What stands between empty rows and columns: its rows, and whether the first has headings."""
+    """The tables, which empty rows and columns separate: rows, and whether the first has headings."""
     sheet.reset_dimensions()  # a file may say anything
     rows = ([(cell, _said(cell.value)) for cell in row] for row in sheet.iter_rows())
     for is_filled, group in groupby(rows, _is_filled):

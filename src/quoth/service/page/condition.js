@@ -13,7 +13,7 @@ const spelled = (name) => (/^[a-z_][\w.-]*$/i.test(name) && !KEYWORDS.includes(n
 export const unchosen = () => ({ values: [], from: "", to: "" });
 
 /** The choices by field, {values, from, to}, each value spelled, and the other parts of a condition, all joined by `and`;
- * `once`, which stands at its end without one, is the last of these. */
+ * `once`, which comes at its end without one, is the last of these. */
 export function read(text, fields) {
   const once = /(^|[\s)'])once\s*$/i.test(text);
   if (once) {
