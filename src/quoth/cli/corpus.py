@@ -15,7 +15,7 @@ import typer
 
 from quoth.cli.info import bytes_of
 from quoth.cli.inputs import Gone, Inputs
-from quoth.cli.models import open_corpus
+from quoth.cli.models import changing, open_corpus
 from quoth.cli.options import (
     ChangedCorpus,
     CorpusDir,
@@ -26,7 +26,6 @@ from quoth.cli.options import (
     Ray,
     SkipBad,
     as_utf8,
-    changing,
     repeated,
 )
 from quoth.cli.output import counting, note, plural, print_json, results, size, visible
@@ -153,10 +152,8 @@ def add(directory: ChangedCorpus, docs: Documents, skip_bad: SkipBad = False, fo
       quoth add wiki.quoth more.jsonl
     """
     inputs = Inputs(docs, format, skip_bad)
-    with changing(directory) as folder:
-        corpus = open_corpus(folder)
-        with counting("adding", "documents") as progress:
-            corpus.add(inputs.with_text(), progress=progress)
+    with changing(directory) as corpus, counting("adding", "documents") as progress:
+        corpus.add(inputs.with_text(), progress=progress)
     inputs.report()
     inputs.record(corpus)
     _state(corpus, directory)
@@ -191,8 +188,7 @@ def replace(
     inputs = Inputs(docs, format, skip_bad)
     if delete_missing and not inputs.folders:
         raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
-    with changing(directory) as folder:
-        corpus = open_corpus(folder)
+    with changing(directory) as corpus:
         before, gone = corpus.num_documents, Gone(corpus, inputs, required=delete_missing)
         with counting("replacing", "documents") as progress:
             written = corpus.replace(iter(inputs), progress, gone.to_delete() if delete_missing else ())
@@ -217,8 +213,7 @@ def delete(
     Example:
       quoth delete wiki.quoth greece-1 greece-2
     """
-    with changing(directory) as folder:
-        corpus = open_corpus(folder)
+    with changing(directory) as corpus:
         corpus.delete(map(as_utf8, ids))
     _state(corpus, directory)
 

@@ -4,11 +4,13 @@ Knows which kinds of models a command takes. Does not know models; imports torch
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from quoth.cli.options import Setup
+from quoth.cli.output import counting
 from quoth.errors import InputError
 from quoth.registry import DEFAULT, SYSTEMS, System, named
 
@@ -43,6 +45,28 @@ def open_corpora(
     if as_of is not None:
         corpora = parts(corpora, dated(as_of))
     return corpora if where is None else parts(corpora, where)
+
+
+@contextmanager
+def changing(place: str) -> "Iterator[Corpus]":
+    """The corpus at a place, to be changed in the block; for a URL a copy, which is sent at the end. If that is
+    interrupted, nothing has changed at the URL.
+
+    Raises InputError, CorpusNotFoundError if nothing is there, LockedError.
+    """
+    if "://" not in place:
+        yield open_corpus(Path(place))
+        return
+    from quoth.corpus.manifest import read_manifest, segment_name
+    from quoth.scale.remote import TEXT, RemoteFolder
+
+    (remote := RemoteFolder(place)).check()
+    with remote.writing():
+        with counting("copying", "files") as progress:
+            remote.update(*TEXT, progress=progress)
+        remote.clear(segment_name(read_manifest(remote.path).next_document))
+        yield open_corpus(remote.path)
+        remote.send(*TEXT)
 
 
 def ray_model(model: str, setup: Setup) -> "ModelName":

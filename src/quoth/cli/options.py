@@ -5,8 +5,7 @@ Knows typer's declarations only. Does not know corpora or models.
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -79,28 +78,6 @@ def _own(place: str) -> Path:
     if "://" in place:
         raise InputError(f"{place} is a URL, where index, add, replace, delete and embed write; name a folder")
     return Path(place)
-
-
-@contextmanager
-def changing(place: str) -> Iterator[Path]:
-    """The folder of a corpus that is changed in the block; for a URL that of a copy, which is sent at the end. If that
-    is interrupted, nothing has changed at the URL.
-
-    Raises InputError, CorpusNotFoundError if nothing is there, LockedError.
-    """
-    if "://" not in place:
-        yield Path(place)
-        return
-    from quoth.corpus.manifest import read_manifest, segment_name
-    from quoth.scale.remote import TEXT, RemoteFolder
-
-    (remote := RemoteFolder(place)).check()
-    with remote.writing():
-        with counting("copying", "files") as progress:
-            remote.update(*TEXT, progress=progress)
-        remote.clear(segment_name(read_manifest(remote.path).next_document))
-        yield remote.path
-        remote.send(*TEXT)
 
 
 def repeated(flag: str, metavar: str, meaning: str, default: str = "") -> Any:
