@@ -260,8 +260,10 @@ def test_only_a_page_is_read_as_one(tmp_path: Path, content: str, kind: str | No
         assert read_as(tmp_path / name) == kind
     (tmp_path / "a.8.gz").write_bytes(gzip.compress(content.encode()))
     assert read_as(tmp_path / "a.8.gz") == kind
-    (tmp_path / "cut.9.gz").write_bytes(gzip.compress(content.encode())[:30])
-    assert read_as(tmp_path / "cut.9.gz") is None
+    whole = gzip.compress(content.encode())
+    for damaged in (whole[:30], whole[:12] + bytes([255] * 20) + whole[32:]):
+        (tmp_path / "cut.9.gz").write_bytes(damaged)
+        assert read_as(tmp_path / "cut.9.gz") is None
 
 
 def read_as(file: Path) -> str | None:

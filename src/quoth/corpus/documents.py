@@ -8,7 +8,6 @@ id, no record of that file may have one, and their ids are `<stem>-<line number>
 """
 
 import json
-import lzma
 import os
 import re
 import sys
@@ -28,6 +27,7 @@ from quoth.records import Document
 from quoth.source_map import encode
 from quoth.sources import man, markdown, rst
 from quoth.sources.files import (
+    DAMAGE,
     OPENERS,
     PARSERS,
     Source,
@@ -52,7 +52,6 @@ OnBad = Callable[[InputError], None]
 """Receives the error of a record that is left out."""
 
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
-_DAMAGE = (OSError, EOFError, lzma.LZMAError)
 _MOST_BYTES = 1 << 30
 """Of a file that a parser reads."""
 _MOST_IDS = 1 << 20
@@ -147,7 +146,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 if not isinstance(record, Mapping):
                     raise InputError(f"{path}:{line}: not a JSON object; fix or remove the line")
                 yield line, record
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise InputError(f"{path}: cannot be read ({_reason(error)}); give a JSONL file") from None
 
 
@@ -156,7 +155,7 @@ def read_text(path: str | Path) -> str:
     try:
         with open_file(Path(path)) as stream:
             content = stream.read()
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise InputError(
             f"{path}: cannot be read ({_reason(error)}); give a file that exists and is complete"
         ) from None
@@ -193,7 +192,7 @@ def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Own
                         warnings.warn(FileWarning(message), stacklevel=2)
                         hinted = True
                     yield document
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise InputError(f"{file}: cannot be read ({_reason(error)})") from error
 
 

@@ -12,6 +12,7 @@ import lzma
 import os
 import re
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,8 @@ Source = tuple[str, str | Path, str]
 """A file's format, the file (a URL is a string), and its name relative to the path that was given."""
 
 OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
+"""What these raise if a file cannot be read, or is damaged."""
 _FORMATS_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _FORMATS_BY_SUFFIX |= {".txt": "text", ".md": "markdown", ".markdown": "markdown", ".rst": "rst"}
 _FORMATS_BY_SUFFIX |= {".html": "html", ".htm": "html", ".xhtml": "html"}
@@ -89,7 +92,7 @@ def _read_as(file: str | Path) -> str | None:
     kind = format_of(Path(file))
     if kind != "man" or not isinstance(file, Path):
         return kind
-    with suppress(OSError, EOFError, lzma.LZMAError), OPENERS.get(file.suffix, Path.open)(file, "rb") as stream:
+    with suppress(*DAMAGE), OPENERS.get(file.suffix, Path.open)(file, "rb") as stream:
         return kind if is_man(stream.read(_SAMPLE).decode("utf-8", "replace")) else None
     return None
 

@@ -3,12 +3,10 @@
 Knows that no id leads out of the folder. Does not know documents.
 """
 
-import lzma
-import zlib
 from pathlib import Path
 
 from quoth.errors import InputError, brief
-from quoth.sources.files import OPENERS
+from quoth.sources.files import DAMAGE, OPENERS
 
 
 def path_of(folder: Path, name: str) -> Path:
@@ -32,7 +30,7 @@ def original(folder: Path, name: str, most: int) -> bytes:
     try:
         with OPENERS.get(path.suffix, Path.open)(path, "rb") as stream:
             content: bytes = stream.read(most + 1)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+    except DAMAGE as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         raise InputError(f"{brief(name)}: its file cannot be read ({why})") from None
     if len(content) > most:
