@@ -405,6 +405,13 @@ def test_a_host_may_end_in_a_dot(corpus: quoth.Corpus, start: Any) -> None:
     assert client.get("/", headers={"host": "testserver..:80"}).status_code == 421
 
 
+def test_a_host_is_the_same_in_capital_letters(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus, access=Access(hosts=("Docs.Example.org",)))
+    for name in ("docs.example.org", "Docs.Example.org:80", "DOCS.EXAMPLE.ORG."):
+        assert client.get("/", headers={"host": name}).status_code == 200
+    assert client.get("/", headers={"host": "example.org"}).status_code == 421
+
+
 def test_a_reply_that_is_too_long_is_refused_with_the_remedy(corpus: quoth.Corpus, start: Any) -> None:
     corpus.add([quoth.Document("long", "Long", "x" * 1001)])
     client = start(corpus, limits=Limits(reply=1000))

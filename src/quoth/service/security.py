@@ -69,7 +69,7 @@ class Access:
         """The status and the reason if a request may not be answered; tokens are compared in constant time."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if self.hosts and name.removesuffix(".") not in self.hosts:
+        if self.hosts and name.removesuffix(".") not in map(str.lower, self.hosts):
             return 421, f"this service is not {name or 'named'!r}; start it with --allow-host to answer under that name"
         if self.token is None or path in OPEN or path.startswith("/page/"):
             return None
