@@ -104,8 +104,10 @@ class Service:
     async def drain(self) -> None:
         """Accepts nothing more; returns when everything that was accepted is done."""
         self.draining = True
-        for each in filter(None, (self.queue, self.reads, self.originals)):
-            await aside(each.close)
+        await aside(self.queue.close)
+        await aside(self.reads.close)
+        if self.originals:
+            await aside(self.originals.close)
 
     def count(self) -> None:
         """Bring the gauges up to date."""
@@ -175,8 +177,7 @@ def create_app(
     )
     api.state.service = service
     api.openapi = partial(described, api)  # type: ignore[method-assign]
-    made = forms(limits, backend.asks())
-    _add_questions(api, service, made)
+    _add_questions(api, service, forms(limits, backend.asks()))
     _add_documents(api, service)
     if service.originals:
         add_originals(api, service.originals, backend.view)
