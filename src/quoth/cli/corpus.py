@@ -97,11 +97,7 @@ def index(
     if block and not ray:
         raise InputError(f"--block is {block}, which works with --ray only; leave it out")
     inputs = Inputs(docs, format, skip_bad)
-    folder, write = Path(output), Corpus.add
-    if ray:
-        folder, write = _on_ray(output, block)
-    elif "://" in output:
-        raise InputError(f"{output} is a URL; add --ray, or name a local folder")
+    folder, write = _on_ray(output, block) if ray else (_here(output), Corpus.add)
     with no_empty_folder(folder):
         corpus = Corpus.create(folder, splitter=splitter)
         try:
@@ -122,6 +118,12 @@ def index(
         from quoth.cli.embed import embed_passages
 
         embed_passages(corpus)
+
+
+def _here(output: str) -> Path:
+    if "://" in output:
+        raise InputError(f"{output} is a URL; add --ray, or name a local folder")
+    return Path(output)
 
 
 def _on_ray(output: str, block: int | None) -> "tuple[Path, Callable[..., int]]":

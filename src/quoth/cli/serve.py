@@ -25,6 +25,7 @@ from quoth.memory import bytes_named
 if TYPE_CHECKING:
     from quoth.service.library import Library
     from quoth.service.limits import Limits
+    from quoth.service.security import Access
 
 app = typer.Typer()
 TOKEN = "QUOTH_TOKEN"
@@ -138,12 +139,7 @@ def serve(
       quoth serve wiki.quoth --ray --shards 2
     """
     _need_fastapi()
-    from quoth.service.security import LOOPBACK, Access
-
-    hosts = () if host in ANYWHERE and not allow_host else {*LOOPBACK, host, f"[{host}]", *(allow_host or ())}
-    access = Access(_token(token_file), writable, hosts)
-    if access.token is None and host not in ("127.0.0.1", "::1", "localhost"):
-        note(f"anyone who can reach {host} can read what is served; set {TOKEN} to a secret to require it")
+    access = _access(host, allow_host or (), token_file, writable)
     models = Named(model, reader, search or [])
     for each in (model, reader, *models.searches):
         system(each)  # a wrong name is told before anything is loaded
@@ -197,6 +193,17 @@ def _need_fastapi() -> None:
     except ModuleNotFoundError as error:
         remedy = "pip install '.[serve]' in a clone of Quoth"
         raise InputError(f"quoth serve needs {error.name}; install it with: {remedy}") from None
+
+
+def _access(host: str, others: Sequence[str], token_file: Path | None, writable: bool) -> "Access":
+    """Who may ask; a note says so if everyone may who reaches the machine. Raises InputError."""
+    from quoth.service.security import LOOPBACK, Access
+
+    hosts = () if host in ANYWHERE and not others else {*LOOPBACK, host, f"[{host}]", *others}
+    access = Access(_token(token_file), writable, hosts)
+    if access.token is None and host not in ("127.0.0.1", "::1", "localhost"):
+        note(f"anyone who can reach {host} can read what is served; set {TOKEN} to a secret to require it")
+    return access
 
 
 def _token(file: Path | None) -> str | None:
@@ -383,11 +390,7 @@ def mcp(
         if (error.name or "").split(".")[0] not in ("mcp", "mcp_types"):
             raise
         raise InputError("quoth mcp requires the package mcp 2: pip install '.[mcp]' in a clone of Quoth") from None
-    tools = Tools(
-        corpora,
-        lambda corpora: load_reader(reader, corpora, setup),
-        lambda corpora: load(npm, corpora, setup),
-    )
+    tools = Tools(corpora, partial(load_reader, reader, setup=setup), partial(load, npm, setup=setup))
     run = server("+".join(tools.corpora), tools).run
     if http:
         note(f"http://127.0.0.1:{port}/mcp; Ctrl-C stops it")
