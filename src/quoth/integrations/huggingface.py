@@ -154,10 +154,7 @@ class QuestionAnswering:
         reader = self._tuned(overlap=doc_stride, max_tokens=max_seq_len, query_tokens=max_question_len)
         found = []
         for each, (sources, spans) in zip(asked, self._read(reader, asked), strict=True):
-            short = [
-                _shortened(reader.reader, source.passage, said, max_answer_len)
-                for source, said in zip(sources, spans, strict=True)
-            ]
+            short = [*map(partial(_shortened, reader.reader, max_answer_len), sources, spans)]
             config = reader.config
             if each.context is None:
                 least = config.defaults.min_probability
@@ -217,12 +214,12 @@ def _one(question: object, context: object) -> _Asked:
     return _Asked(question, context)
 
 
-def _shortened(reader: SpanReader, passage: Passage, spans: Spans, most: int) -> Spans:
+def _shortened(reader: SpanReader, most: int, source: Source, spans: Spans) -> Spans:
     """The spans of no more than `most` tokens."""
     if most >= reader.config.span_width or not len(spans.start_C):
         return spans
     ends = zip(spans.start_C.tolist(), spans.end_C.tolist(), strict=True)
-    pieces = reader.tokenizer.pieces([f" {passage.text[start:end].strip()}" for start, end in ends])
+    pieces = reader.tokenizer.pieces([f" {source.passage.text[start:end].strip()}" for start, end in ends])
     kept = [place for place, (ids, _) in enumerate(pieces) if len(ids) <= most]
     return replace(spans, start_C=spans.start_C[kept], end_C=spans.end_C[kept], odds_C=spans.odds_C[kept])
 
