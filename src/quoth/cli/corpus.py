@@ -15,7 +15,7 @@ import typer
 
 from quoth.cli.info import bytes_of
 from quoth.cli.inputs import Gone, Inputs
-from quoth.cli.models import changing, open_corpus
+from quoth.cli.models import changing, contents, open_corpus
 from quoth.cli.options import (
     ChangedCorpus,
     CorpusDir,
@@ -356,10 +356,8 @@ def export(
 
 def _state(corpus: "Corpus", place: str = "") -> None:
     """One line on standard output: what the corpus, at a place that is not its folder, contains now."""
-    documents, passages = plural(corpus.num_documents, "document"), plural(corpus.num_passages, "passage")
-    results().print(
-        f"{visible(place or str(corpus.path))}: {documents}, {passages}, snapshot {corpus.snapshot}", soft_wrap=True
-    )
+    where = visible(place or str(corpus.path))
+    results().print(f"{where}: {contents(corpus)}, snapshot {corpus.snapshot}", soft_wrap=True)
 
 
 def near_duplicates(corpus: "Corpus") -> list[list[str]]:

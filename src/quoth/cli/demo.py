@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from quoth.cli.models import load, load_reader
+from quoth.cli.models import contents, load, load_reader
 from quoth.cli.options import Base, Device, Model, Setup
-from quoth.cli.output import note, plural, results
+from quoth.cli.output import note, results
 from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
@@ -90,8 +90,7 @@ def demo(
         folder = keep or Path(temporary) / ("python.quoth" if python else "atlas.quoth")
         begin, corpus = time.perf_counter(), Corpus.create(folder)
         corpus.add(python_documents() if python else atlas("2016"))
-        counts = f"{plural(corpus.num_documents, 'document')}, {plural(corpus.num_passages, 'passage')}"
-        console.print(f"{folder.name}: {counts}, indexed in {time.perf_counter() - begin:.1f} s")
+        console.print(f"{folder.name}: {contents(corpus)}, indexed in {time.perf_counter() - begin:.1f} s")
         npm = load(model, [corpus], Setup(base, device))
         if python:
             _show_all(console, "Fill blanks", npm.fill, PYTHON_BLANKS)

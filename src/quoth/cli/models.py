@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from quoth.cli.options import Setup
-from quoth.cli.output import counting
+from quoth.cli.output import counting, plural
 from quoth.errors import InputError
 from quoth.registry import DEFAULT, SYSTEMS, System, named
 
@@ -31,6 +31,11 @@ def open_corpus(path: Path) -> "Corpus":
     from quoth.corpus.corpus import Corpus
 
     return Corpus.open(path)
+
+
+def contents(corpus: "Corpus") -> str:
+    """`2 documents, 3 passages`."""
+    return f"{plural(corpus.num_documents, 'document')}, {plural(corpus.num_passages, 'passage')}"
 
 
 def open_corpora(

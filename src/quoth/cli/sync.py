@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quoth.cli.corpus import near_duplicates, tell_duplicates
-from quoth.cli.models import open_corpus
+from quoth.cli.models import contents, open_corpus
 from quoth.cli.options import Json
-from quoth.cli.output import counting, note, plural, print_json, results, visible
+from quoth.cli.output import counting, note, print_json, results, visible
 from quoth.errors import InputError
 from quoth.storage import COMMITTED, no_empty_folder
 
@@ -116,9 +116,5 @@ def _show(done: "Synced", corpus: "Corpus", dry_run: bool) -> None:
         note(f"{name}: left as it was: {reason}")
     counts = ", ".join(f"{len(names):,} {kind}" for kind, names in parts.items())
     lost = f", {len(done.unreadable):,} unreadable" if done.unreadable else ""
-    state = (
-        "nothing is written"
-        if dry_run
-        else f"{plural(corpus.num_documents, 'document')}, {plural(corpus.num_passages, 'passage')}"
-    )
+    state = "nothing is written" if dry_run else contents(corpus)
     console.print(f"{visible(str(corpus.path))}: {counts}, {done.unchanged:,} unchanged{lost}; {state}", soft_wrap=True)
