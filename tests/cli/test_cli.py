@@ -359,7 +359,7 @@ def test_json_has_the_question_that_was_read_with_its_best_answer(
 
 
 def test_a_dash_reads_a_query_a_line(corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    stdin(monkeypatch, "It is in [MASK].\n\nΉ [MASK].\n".encode())
+    stdin(monkeypatch, "It is in [MASK].\n\nΉ [MASK].\n".encode("utf-8-sig"))  # with the mark of some editors
     lines = run("fill", corpus, "-", "--json")[1].splitlines()
     assert [json.loads(line)["query"] for line in lines] == ["It is in [MASK].", "Ή [MASK]."]
 

@@ -221,7 +221,7 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
     handled, failed = 0, False
     for number, line in enumerate(sys.stdin.buffer, start=1):
         try:
-            query = line.decode("utf-8").strip()
+            query = line.decode("utf-8-sig").strip()
             if query:
                 handle(handled, query)
                 handled += 1
