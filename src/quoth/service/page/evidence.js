@@ -1,7 +1,7 @@
 // The evidence of an answer: its places, and the whole document, or the page of a PDF, scrolled to the phrase.
 
 import { call, load, Trouble } from "./api.js";
-import { make, marked, percent, slice } from "./text.js";
+import { inContext, make, marked, percent, slice } from "./text.js";
 
 const AROUND = 50_000; // characters shown before and after a place of a long document
 const EDGE = 13; // pixels between the panel and the window
@@ -117,7 +117,7 @@ function passage(place, text, first) {
   const length = [...place.context].length;
   const own = place.keys
     ? place.keys.map(([start, end, strong]) => [start - place.context_start, end - place.context_start, strong ? phrase : word])
-    : [[place.start - place.context_start, place.end - place.context_start, phrase]];
+    : [[...inContext(place), phrase]];
   const inner = slice(text, from, from + length);
   return [
     slice(text, 0, from),
@@ -190,8 +190,7 @@ function source(url) {
 /** Copies the phrase with its place; browsers allow it on secure pages only. */
 function copy(place, where) {
   if (!navigator.clipboard || place.keys || place.start >= place.end) return null;
-  const first = place.start - place.context_start;
-  const phrase = slice(place.context, first, first + place.end - place.start);
+  const phrase = slice(place.context, ...inContext(place));
   const button = make("button", { type: "button", className: "copy" }, "Copy");
   button.addEventListener("click", async () => {
     const text = `“${phrase}” (${place.title || place.document_id}, ${where})`;

@@ -1,6 +1,6 @@
 // Lists of answers and of passages, one column per corpus or snapshot, and where the time went.
 
-import { around, duration, make, marked, percent, slice } from "./text.js";
+import { around, duration, inContext, make, marked, percent, slice } from "./text.js";
 
 const NAMES = { wait: "waiting", encode: "encode", search: "search", expand: "expand and read", score: "score", explain: "explain", other: "around it" };
 const NOT_FOUND = "No answer was found in the passages that were read.";
@@ -109,7 +109,7 @@ function answer(column, prediction, note, items, open, view) {
   const [first] = places;
   const rest = prediction.num_places - 1;
   const where = first
-    ? `${view === "classify" ? `“${slice(first.context, first.start - first.context_start, first.end - first.context_start)}” in ` : ""}${first.title || first.document_id}${rest > 0 ? ` and ${rest} more ${rest === 1 ? "place" : "places"}` : ""}`
+    ? `${view === "classify" ? `“${slice(first.context, ...inContext(first))}” in ` : ""}${first.title || first.document_id}${rest > 0 ? ` and ${rest} more ${rest === 1 ? "place" : "places"}` : ""}`
     : "occurs nowhere in these passages";
   const className = prediction.abstained ? "answer guess" : "answer";
   return card(
@@ -124,7 +124,7 @@ function answer(column, prediction, note, items, open, view) {
 
 /** The sentence of the best place. */
 function said(place) {
-  const [before, phrase, after] = around(place.context, place.start - place.context_start, place.end - place.context_start);
+  const [before, phrase, after] = around(place.context, ...inContext(place));
   return make("span", { className: "said" }, before, make("b", {}, phrase), after);
 }
 

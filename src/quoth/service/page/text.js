@@ -29,6 +29,9 @@ export function units(text, at) {
   return found;
 }
 
+/** Where the phrase of a place is in its context. */
+export const inContext = ({ start, end, context_start }) => [start - context_start, end - context_start];
+
 /** The part of a text from one code point to another. */
 export function slice(text, start, end) {
   const [first, last] = units(text, [start, end]);
