@@ -1,5 +1,6 @@
 """A corpus in step with a folder, whatever happens there."""
 
+import gzip
 import json
 import os
 import random
@@ -103,6 +104,19 @@ def test_what_was_done_is_said(corpus: Corpus, folder: Path) -> None:
     assert list(planned.unreadable) == ["b.txt"]
     assert "binary" in planned.unreadable["b.txt"]
     assert set(documents(corpus)) == {"a.txt", "b.txt", "e.txt", "deep/d.txt"}
+
+
+@pytest.mark.filterwarnings("ignore::quoth.errors.FileWarning")
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.1.gz"])
+def test_a_damaged_file_keeps_its_documents(corpus: Corpus, folder: Path, name: str) -> None:
+    whole = gzip.compress(b".TH A 1\n.SH NAME\na \\- a page\n")
+    (folder / name).write_bytes(whole)
+    sync(corpus, folder)
+    before = documents(corpus)
+    for damaged in (whole[:-12], whole[:10] + bytes([255] * 20)):
+        (folder / name).write_bytes(damaged)
+        done = sync(corpus, folder)
+        assert (list(done.unreadable), bool(done), documents(corpus)) == ([name], False, before)
 
 
 @pytest.fixture

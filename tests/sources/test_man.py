@@ -261,9 +261,11 @@ def test_only_a_page_is_read_as_one(tmp_path: Path, content: str, kind: str | No
     (tmp_path / "a.8.gz").write_bytes(gzip.compress(content.encode()))
     assert read_as(tmp_path / "a.8.gz") == kind
     whole = gzip.compress(content.encode())
-    for damaged in (whole[:30], whole[:12] + bytes([255] * 20) + whole[32:]):
+    for damaged in (whole[:-9], whole[:10] + bytes([255] * 20)):
         (tmp_path / "cut.9.gz").write_bytes(damaged)
-        assert read_as(tmp_path / "cut.9.gz") is None
+        assert read_as(tmp_path / "cut.9.gz") == "man"  # whoever reads it says that it is damaged
+        with pytest.raises(InputError, match=r"cut\.9\.gz: cannot be read \(the file is damaged or truncated"):
+            list(quoth.read_documents(tmp_path / "cut.9.gz"))
 
 
 def read_as(file: Path) -> str | None:

@@ -88,13 +88,12 @@ def format_of(file: Path) -> str | None:
 
 
 def _read_as(file: str | Path) -> str | None:
-    """The same, but that what is here and ends in .1 to .9 must begin as a manual page does."""
+    """The same, but that what is here and ends in .1 to .9 must begin as a manual page does, if it can be read."""
     kind = format_of(Path(file))
-    if kind != "man" or not isinstance(file, Path):
-        return kind
-    with suppress(*DAMAGE), OPENERS.get(file.suffix, Path.open)(file, "rb") as stream:
-        return kind if is_man(stream.read(_SAMPLE).decode("utf-8", "replace")) else None
-    return None
+    if kind == "man" and isinstance(file, Path):
+        with suppress(*DAMAGE), OPENERS.get(file.suffix, Path.open)(file, "rb") as stream:
+            return kind if is_man(stream.read(_SAMPLE).decode("utf-8", "replace")) else None
+    return kind
 
 
 def files_below(folder: Path) -> list[tuple[Path, str]]:
