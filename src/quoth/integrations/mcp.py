@@ -25,7 +25,7 @@ from quoth.corpus.view import parts
 from quoth.corpus.where import EXAMPLE
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
 from quoth.index.finder import Finder
-from quoth.integrations.shared import NOTES, quote_of
+from quoth.integrations.shared import NOTES, PLACES, quote_of
 from quoth.records import Evidence, Hit, Predictions, Status
 from quoth.source_map import as_json
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 MOST_ANSWERS = 50
 MOST_CHARACTERS = 20_000
 """The most characters of a text or a question, and of what `read` returns at once."""
-PLACES = 3
-"""Places returned per answer."""
 
 INSTRUCTIONS = (
     "Answers are phrases that occur in this corpus, word for word. `ask` answers questions, `fill` fills the [MASK] of "

@@ -25,7 +25,7 @@ from quoth.records import NOT_FOUND, Evidence, Hit, Hits, Status
 from quoth.source_map import as_json
 
 PLACES = 3
-"""Places told at most."""
+"""The most places of an answer or a quotation that are returned."""
 NOTES: dict[Status, str] = {
     "answered": "The first answer is likely to be right. Give it with the place that says it.",
     "unsure": "The first answer may be right: `probability` is the chance. Read its context; if that answers the "

@@ -41,9 +41,9 @@ from quoth.service.fields import add_fields
 from quoth.service.limits import Limits, check_unicode
 from quoth.service.originals import Originals, add_originals, part
 from quoth.service.page import add_page
-from quoth.service.problems import JSON, PROBLEMS, Problem, add_problems, described, problem
+from quoth.service.problems import JSON, LOG, PROBLEMS, Problem, add_problems, described, problem
 from quoth.service.requests import Documents, Forms, forms
-from quoth.service.security import LOG, Access, Counts, SecurityMiddleware
+from quoth.service.security import Access, Counts, SecurityMiddleware
 
 Handler = Callable[..., Awaitable[Response]]
 SECONDS_BETWEEN_LOOKS = 1.0

@@ -20,14 +20,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from quoth.errors import InputError
 from quoth.service.batches import Done
 from quoth.service.limits import Limits
-from quoth.service.problems import problem
+from quoth.service.problems import LOG, problem
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
-LOG = logging.getLogger("quoth.service")
 LEAST_TOKEN = 8
 OPEN = ("/", "/healthz", "/readyz")
 """Paths that need no token, as the files of the page do: they say nothing of the corpus."""
