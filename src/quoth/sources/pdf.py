@@ -11,9 +11,11 @@ from contextlib import closing
 from math import pi
 from typing import Any
 
+from quoth.source_map import Rectangle
 from quoth.sources.layout import HYPHENS, Page, Word, Writer, joins_in, strips_of, without_heads
 from quoth.sources.source import Source, Text
 
+Placer = Callable[[float, float, float, float], Rectangle]
 _NAMELESS = ("untitled", "(anonymous)", "anonymous", "unspecified")
 _MOST_PAGES = 100_000
 _SAMPLE = 200
@@ -79,7 +81,7 @@ def _turn(page: Any, text_page: Any) -> int:
     return turns.most_common(1)[0][0] if turns else 0
 
 
-def _words(text_page: Any, place: "Placer") -> Iterator[Word]:
+def _words(text_page: Any, place: Placer) -> Iterator[Word]:
     import pypdfium2.raw as pdfium
 
     count, raw, box = text_page.count_chars(), text_page.raw, pdfium.FS_RECTF()
@@ -89,7 +91,7 @@ def _words(text_page: Any, place: "Placer") -> Iterator[Word]:
     if len(text) != count:  # characters beyond the first plane take two
         text = "".join(chr(pdfium.FPDFText_GetUnicode(raw, at) or 0) for at in range(count)).replace("\x02", "\ufffe")
 
-    def at(index: int) -> Box:
+    def at(index: int) -> Rectangle:
         pdfium.FPDFText_GetLooseCharBox(raw, index, box)
         return place(box.left, box.top, box.right, box.bottom)
 
@@ -100,10 +102,6 @@ def _words(text_page: Any, place: "Placer") -> Iterator[Word]:
             yield Word(min(first[0], last[0]), first[1], max(first[2], last[2]), first[3], found[0], stem)
         else:  # it continues elsewhere
             yield from (Word(*at(found.start() + n), letter) for n, letter in enumerate(found[0]))
-
-
-Box = tuple[float, float, float, float]
-Placer = Callable[[float, float, float, float], Box]
 
 
 def _placer(page: Any, turn: int) -> Placer:
@@ -122,10 +120,10 @@ def _placer(page: Any, turn: int) -> Placer:
     (x0, y0), (x1, y1), (x2, y2) = shown(0, 0), shown(1000, 0), shown(0, 1000)
     xx, yx, xy, yy = (x1 - x0) / 1000, (y1 - y0) / 1000, (x2 - x0) / 1000, (y2 - y0) / 1000
 
-    def upright(left: float, top: float, right: float, bottom: float) -> Box:
+    def upright(left: float, top: float, right: float, bottom: float) -> Rectangle:
         return x0 + xx * left, y0 + yy * top, x0 + xx * right, y0 + yy * bottom
 
-    def turned(left: float, top: float, right: float, bottom: float) -> Box:
+    def turned(left: float, top: float, right: float, bottom: float) -> Rectangle:
         one, other = x0 + xx * left + xy * top, x0 + xx * right + xy * bottom
         first, second = y0 + yx * left + yy * top, y0 + yx * right + yy * bottom
         return min(one, other), min(first, second), max(one, other), max(first, second)
