@@ -182,10 +182,8 @@ class RemoteFolder:
         return frozenset(each.relative_to(self.path).as_posix() for each in found)
 
     def exists(self) -> bool:
-        """Whether a corpus is there."""
-        if self.is_remote:
-            return any(map(_is_manifest, self._sizes()))
-        return self.path.exists()
+        """Whether a corpus is at the URL."""
+        return any(map(_is_manifest, self._sizes()))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
