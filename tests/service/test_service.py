@@ -338,9 +338,12 @@ def test_several_corpora_as_one_and_by_name(corpus: quoth.Corpus, tmp_path: Path
         404,
         "document 'none' is in none of the corpora notes, news",
     )
-    alone = client.post("/v1/search", json={"query": "x", "snapshot": 1})
+    corpus.add([quoth.Document("late", "", "A late text.")])
+    assert client.app.state.service.backend.refresh()
     said = "snapshot 1 is given without a corpus; add its corpus: notes, news"
-    assert (alone.status_code, alone.json()["detail"]) == (400, said)
+    for named, status in (({}, 400), ({"corpus": "notes"}, 200), ({}, 400)):  # also once that snapshot is open
+        reply = client.post("/v1/search", json={"query": "capital", "snapshot": 1, **named})
+        assert (reply.status_code, reply.json().get("detail", said)) == (status, said)
     same = quoth.Corpus.create(tmp_path / "x" / "news.quoth") if (tmp_path / "x").mkdir() is None else None
     with pytest.raises(InputError, match="two corpora are named 'news'"):
         start(other, same)

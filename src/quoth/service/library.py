@@ -150,13 +150,13 @@ class Library:
                 key: ViewKey = (None if len(self._latest) == 1 else corpus, None, where)
                 if where is None:
                     return self._kept(key, corpora)
+            elif len(corpora) > 1:
+                names = ", ".join(each.name for each in corpora)
+                raise InputError(f"snapshot {snapshot} is given without a corpus; add its corpus: {names}")
             else:
                 key = (corpora[0].name, snapshot, where)
             if (found := self._views.get(key)) is not None:
                 return self._kept(key, found.corpora)
-        if key[1] is not None and len(corpora) > 1:
-            names = ", ".join(each.name for each in corpora)
-            raise InputError(f"snapshot {snapshot} is given without a corpus; add its corpus: {names}")
         opened = corpora if key[1] is None else [Corpus.open(corpora[0].path, snapshot)]
         opened = opened if where is None else parts(opened, where)
         with self._lock:
