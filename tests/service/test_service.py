@@ -600,6 +600,23 @@ def test_vectors_of_passages_are_used_by_every_model(
     assert realm.embed_cost().passages == 0
 
 
+def test_documents_that_come_while_vectors_are_made_get_theirs_too(
+    models: Models, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, embedded = Library(models, [corpus.path]), list[int]()
+
+    def embed(finder: Any, _: Any) -> None:
+        [opened] = finder.corpora
+        embedded.append(opened.snapshot)
+        if len(embedded) == 1:
+            corpus.add([quoth.Document("late", "", "A late text.")])
+            assert library.refresh()
+
+    monkeypatch.setattr("quoth.index.finder.Finder.embed", embed)
+    library.embed().join()
+    assert embedded == [1, 2]
+
+
 def test_a_damaged_index_is_refused(models: Models, corpus: quoth.Corpus) -> None:
     models.over([corpus]).fills.embed("fp32")
     Library(models, [corpus.path])

@@ -195,17 +195,21 @@ class Library:
         return self._embedding
 
     def _embed(self) -> None:
-        for name, path in [(name, corpus.path) for name, corpus in self._latest.items()]:
+        """Until every corpus is as it was when its vectors were begun."""
+        begun: dict[str, Corpus] = {}
+        while new := {name: each for name, each in self._latest.items() if begun.get(name) is not each}:
+            begun |= new
+            for name, corpus in new.items():
 
-            def tell(done: int, total: int, name: str = name) -> None:
-                self._vectors[name] = f"{done:,} of {total:,} passages"
+                def tell(done: int, total: int, name: str = name) -> None:
+                    self._vectors[name] = f"{done:,} of {total:,} passages"
 
-            try:  # a corpus of its own, because it moves to the latest snapshot
-                self.models.fills.over([Corpus.open(path)]).finder.embed(tell)
-                self._vectors[name] = "complete"
-            except (QuothError, OSError) as error:
-                self._vectors[name] = "failed"
-                LOG.error("vectors", extra={"corpus": name, "error": str(error)})
+                try:  # a corpus of its own, because it moves to the latest snapshot
+                    self.models.fills.over([Corpus.open(corpus.path)]).finder.embed(tell)
+                    self._vectors[name] = "complete"
+                except (QuothError, OSError) as error:
+                    self._vectors[name] = "failed"
+                    LOG.error("vectors", extra={"corpus": name, "error": str(error)})
 
     def describe(self) -> dict[str, Any]:
         modes = ["auto"] * bool(self.view().models.fills.finder.by_vectors())
