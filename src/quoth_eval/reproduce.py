@@ -29,7 +29,7 @@ from quoth_eval.pages import Section, as_markdown, write_pictures
 from quoth_eval.papers import MODELS, Item, Part, Training
 from quoth_eval.report import Table
 from quoth_eval.summary import beside, log_section, published_for
-from quoth_eval.systems import LIBRARIES, family_of
+from quoth_eval.systems import BASELINES, LIBRARIES, family_of
 from quoth_eval.tasks import find
 from quoth_eval.tasks.closed_files import present
 from quoth_eval.trainings import num_pages, settings, split_pages, train, train_words, trained
@@ -135,7 +135,7 @@ def systems_of(part: Part, models: Sequence[str]) -> list[str]:
 def _kind(system: str) -> str:
     """The kind of a system's model; of a baseline its name."""
     name = system.partition(",")[0]
-    return name if name in ("bm25", "majority", "frequent") else family_of(name) or kind_of(name)
+    return name if name in BASELINES else family_of(name) or kind_of(name)
 
 
 def _with_models(item: Item, call: Call) -> Item:
@@ -323,10 +323,9 @@ def _page(
 
 
 def _about(item: Item, call: Call) -> Section:
+    numbers = "Means" if item.log else "Percentages"
     about = [ended(item.shows), f"Paper: {item.source}.", f"What differs: {item.about} {item.differs}".rstrip()]
-    about.append(
-        f"Seed {call.seed}, Quoth {__version__}. {'Means' if item.log else 'Percentages'} with 95 % intervals."
-    )
+    about.append(f"Seed {call.seed}, Quoth {__version__}. {numbers} with 95 % intervals.")
     if call.limit:
         about.append(f"This is a look, with --limit {call.limit}; the whole needs another folder.")
     return Section("What it shows", about)

@@ -70,6 +70,8 @@ TYPES: Mapping[str, Any] = {
     "lexical": Annotated[str, MinLen(1)],
 }
 """The types of options beyond those of `fill` and `ask`, which their own records check."""
+BASELINES = ("bm25", "frequent", "majority")
+"""Systems that are no model; each task names those that it has."""
 FAMILIES = {
     "lm": "quoth_eval.language_models:LanguageModel.from_pretrained",
     "mlm": "quoth.npm.twin:MaskedModel.from_pretrained",
@@ -127,9 +129,10 @@ def _options_of(spelled: str, name: str, spec: TaskSpec) -> tuple[tuple[str, ...
     """The options that a system takes for a task, and the record that checks them, if there is one. Raises InputError
     if it cannot do the task."""
     family = family_of(name)
-    if spec.form not in LIBRARIES and not family and name not in ("bm25", "frequent", "majority"):  # such as taggers
+    of_quoth = not family and name not in BASELINES
+    if spec.form not in LIBRARIES and of_quoth:  # such as taggers
         return (), None
-    row = None if family or name in ("bm25", "frequent", "majority") else system(name)
+    row = system(name) if of_quoth else None
     taken = options_of(row, spec.form) if row else LIBRARIES.get(spec.form, {}).get(family)
     if taken is None:
         raise InputError(f"{spelled} cannot do {spec.name}; leave it out, or ask it other tasks")
@@ -160,7 +163,7 @@ class Opener:
         self.setup, self.scratch, self._seed = setup, scratch, seed
         self._opened: dict[tuple[object, ...], Any] = {}
 
-    def __call__(self, name: str, corpora: Sequence[Corpus], options: Options = {}) -> Any:  # noqa: B006
+    def __call__(self, name: str, corpora: Sequence[Corpus], options: Options) -> Any:
         """The model. What its options or its kind compare by vectors is embedded in corpora that were made for the
         task. Raises the errors of loading it."""
         share = options.get(SHARE, 1)

@@ -12,9 +12,9 @@ from asking import given, mean
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.records import Document, Hit, Passage
-from quoth_eval.entity_search import idf, rarity, rarity_groups, term_idfs
+from quoth_eval.entity_search import idf, rarity, rarity_groups, searches, term_idfs
 from quoth_eval.harness import evaluate
-from quoth_eval.tasks.entities import EntitySettings, entities_task, searches_of
+from quoth_eval.tasks.entities import EntitySettings, entities_task
 
 TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
 
@@ -61,7 +61,7 @@ def test_recall_is_reported_by_bucket(tmp_path: Path) -> None:
     def search(text: str, entity: object, k: int) -> list[Hit]:
         return [Hit(corpus.passage(0 if text == "t1" else 1), 1.0)]
 
-    result = evaluate(task, {"s": searches_of(search, (1,))}).system("s")
+    result = evaluate(task, {"s": searches(search, lambda _: 1)}).system("s")
     recalls = [(name, score.num_examples, mean(score, "dpr@1")) for name, score in result.by_group("rarity").items()]
     assert [each[1:] for each in recalls] == [(1, 0.0), (1, 1.0)]
     assert recalls[1][0].startswith("rarity 5 of ") or recalls[1][0].startswith("rarity 2 of ")

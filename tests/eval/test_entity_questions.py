@@ -20,7 +20,7 @@ from quoth.errors import InputError
 from quoth.records import Document, Hit
 from quoth.text.terms import analyse
 from quoth_eval import entity_search
-from quoth_eval.entity_search import Range, Search, by_entity, by_name, by_text
+from quoth_eval.entity_search import Range, Search, by_entity, by_name, by_text, searches
 from quoth_eval.harness import ProgressCallback, evaluate
 from quoth_eval.report import Report
 from quoth_eval.systems import BM25
@@ -33,7 +33,6 @@ from quoth_eval.tasks.entities import (
     entities_task,
     has_string,
     read_entity_questions,
-    searches_of,
     with_coverage,
 )
 
@@ -135,7 +134,7 @@ def asked(
 ) -> Report:
     """The report of BM25 and of a search."""
     named = {"bm25": by_text(BM25([corpus])), "told": search}
-    made = {name: searches_of(each, ks) for name, each in named.items()}
+    made = {name: searches(each, lambda _: max(ks)) for name, each in named.items()}
     return evaluate(task, made, progress=progress)
 
 

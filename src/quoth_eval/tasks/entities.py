@@ -28,7 +28,6 @@ from quoth.errors import InputError
 from quoth.fields import Checked, Count
 from quoth_eval.entity_search import (
     Range,
-    Search,
     by_text,
     check_installed,
     picture_of,
@@ -41,7 +40,7 @@ from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
 from quoth_eval.spec import ENTITIES, Given, Prepared, TaskSpec
 from quoth_eval.systems import BM25
-from quoth_eval.task import Answer, Example, Scores, System, Task, draw_of_each, recalls
+from quoth_eval.task import Answer, Example, Scores, Task, draw_of_each, recalls
 from quoth_eval.tasks.openqa import DEPTHS, corpus_group, read_passages
 
 KS = (20, 100)
@@ -258,11 +257,6 @@ def entities_task(given: Given, settings: EntitySettings) -> Task[EntityQuestion
     )
 
 
-def searches_of(search: Search, ks: Sequence[int] = KS) -> System[EntityQuestion]:
-    """A search as a system."""
-    return searches(search, lambda _: max(ks))
-
-
 def _judge(ks: Sequence[int], example: Example[EntityQuestion], answer: Answer) -> Scores:
     """Does one of the best k passages contain an answer, by each matcher?"""
     scores: dict[str, float] = {}
@@ -274,6 +268,7 @@ def _judge(ks: Sequence[int], example: Example[EntityQuestion], answer: Answer) 
 
 def _make(given: Given, settings: EntitySettings) -> Prepared:
     task, search = entities_task(given, settings), searching(given)
+    asked = partial(searches, depth=lambda _: max(settings.ks))
     if settings.picture is not None:
         check_installed()
 
@@ -288,8 +283,8 @@ def _make(given: Given, settings: EntitySettings) -> Prepared:
 
     return Prepared(
         task=task,
-        asks=lambda name, options: searches_of(search(name, options), settings.ks),
-        baselines={"bm25": lambda options: searches_of(by_text(BM25(given.corpora, options)), settings.ks)},
+        asks=lambda name, options: asked(search(name, options)),
+        baselines={"bm25": lambda options: asked(by_text(BM25(given.corpora, options)))},
         tables=lambda report: report.tables(SHOWN),
         more=drawn,
     )
