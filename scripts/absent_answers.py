@@ -22,7 +22,7 @@ from typing import Any
 
 from relation_blanks import templated
 
-from quoth.corpus.documents import read_text
+from quoth.corpus.documents import read_records
 from quoth.text.passages import sentences
 
 LEAST_WORDS = 20
@@ -92,7 +92,7 @@ def main() -> None:
     options = parser.parse_args()
     rng, made = random.Random(options.seed), list[Example]()
     for file in options.questions:
-        every = [json.loads(line) for line in read_text(file).splitlines()]
+        every = [dict(example) for _, example in read_records(file)]
         made += filter(None, map(without_evidence, every))
         made += not_said(every, rng)
         made += swapped(every, rng)

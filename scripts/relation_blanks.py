@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.documents import read_text
+from quoth.corpus.documents import read_records, read_text
 from quoth.text.tokenizer import MASK
 
 ROW = 12  # words in a row that make two texts the same
@@ -186,8 +186,8 @@ def main() -> None:
     read = blanks = written = 0
     with gzip.open(options.output, "wt", encoding="utf-8") as stream:
         for file in options.questions:
-            for line in read_text(file).splitlines():
-                example: dict[str, Any] = json.loads(line)
+            for _, record in read_records(file):
+                example = dict(record)
                 read += 1
                 if known and not known.isdisjoint(rows(example["context"])):
                     continue

@@ -69,6 +69,16 @@ def test_questions_are_told_as_blanks(questions: Path, tmp_path: Path, make: Mak
     assert [each["question"].rstrip(".") for each in made] == [told for told in TOLD.values() if told]
 
 
+@pytest.mark.parametrize("name", ["absent_answers.py", "question_blanks.py", "relation_blanks.py"])
+def test_only_a_line_break_ends_a_line(name: str, tmp_path: Path, make: Make) -> None:
+    """Not what Python's `splitlines` takes for an end as well, which JSON need not escape."""
+    context = f"{CONTEXT}\u2028\x85It had wheels, cards, a mill and a store, but nobody has ever finished building it."
+    answer = {"text": "1834", "start": CONTEXT.index("1834")}
+    row = {"id": "0", "title": "", "context": context, "question": "When was the engine begun?", "answers": [answer]}
+    (tmp_path / "q.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert make(name, tmp_path / "q.jsonl", tmp_path / "made.jsonl.gz")
+
+
 @pytest.fixture
 def words(tmp_path: Path) -> Path:
     """Questions whose answers are names and terms, all of one text."""
