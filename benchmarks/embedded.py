@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import alone, available_bytes, machine, seconds, status_bytes
+from benchmarks.measure import SAMPLES, alone, available_bytes, machine, seconds, status_bytes
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
@@ -32,7 +32,6 @@ from quoth.index.tables import KeyTables
 from quoth.storage import read_json
 from quoth.timing import timed
 
-SAMPLES = Path(__file__).parents[1] / "samples" / "atlas-2026.jsonl"
 K = 4096
 BLANK_PASSAGES, TINY_PASSAGES = 2000, 2
 EMBEDDED_PASSAGES = (32, 128, 512)
@@ -48,8 +47,8 @@ class Embedded:
     median of each step and of the whole; `anon` is memory of the process's own, `file` mapped files'.
 
     `proposed` rows are compared exactly for each of a blank's two queries, `proposed_of_many` where there are so many
-    segments that each holds few of the nearest. `samples` are passages of
-    the corpus that were embedded anew on one thread: tokens and seconds.
+    segments that each holds few of the nearest. `samples` are passages of the corpus that were embedded anew on one
+    thread: tokens and seconds.
     """
 
     machine: str

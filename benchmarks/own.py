@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.measure import Result, alone, best_seconds, seconds
+from benchmarks.measure import SAMPLES, Result, alone, best_seconds, seconds
 from quoth.encoders.transformer import apply_adapter, load_base, load_encoder
 from quoth.hub import ModelSource, locate
 from quoth.npm.config import NPMConfig
@@ -140,12 +140,11 @@ def loop() -> Result:
 
     source = locate("quoth-mini-base", NPMConfig)
     config = replace(RECIPES["npm-mini-cpu"].config, steps=STEPS, batch_size=16)
-    samples = Path(__file__).parents[1] / "samples" / "atlas-2026.jsonl"
 
     def task() -> NPMTask:
         model, hf = load_base(source.encoder)
         tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=256)
-        return NPMTask(model, tokenizer, source.config, tokenize_documents(read_documents(samples), tokenizer), config)
+        return NPMTask(model, tokenizer, source.config, tokenize_documents(read_documents(SAMPLES), tokenizer), config)
 
     ours, theirs = [], []
     for _ in range(2):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.embedded import SAMPLES, K, add_seconds, folder_bytes
-from benchmarks.measure import Result, best_seconds, cpu_seconds
+from benchmarks.embedded import K, add_seconds, folder_bytes
+from benchmarks.measure import SAMPLES, Result, best_seconds, cpu_seconds
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.answers.candidates import SPARE_PIECES
 from quoth.answers.evidence import propose

@@ -64,9 +64,9 @@ def load_of(npm: NPM, texts: Sequence[str], given: argparse.Namespace, named: Se
     print(f"load after: {load()}")
 
 
-def blanks(corpus: Corpus, count: int, seed: int = 0) -> list[str]:
+def blanks(corpus: Corpus, count: int) -> list[str]:
     """Sentences of the corpus, a capitalised word of each blanked."""
-    rng, found = random.Random(seed), []
+    rng, found = random.Random(0), []
     passages = list(corpus.passages())
     rng.shuffle(passages)
     for passage in passages:
@@ -192,9 +192,14 @@ def send(connection: HTTPConnection, text: str, read: int) -> int:
 
 def row(name: str, clients: int, times: list[float], seconds: float) -> str:
     """A line of the table."""
-    ordered = sorted(times)
-    p50, p95, p99 = (ordered[min(int(len(ordered) * share), len(ordered) - 1)] for share in (0.5, 0.95, 0.99))
+    p50, p95, p99 = quantiles(times, (0.5, 0.95, 0.99))
     return f"| {name} | {clients} | {len(times) / seconds:.1f} | {p50:.0f} | {p95:.0f} | {p99:.0f} |"
+
+
+def quantiles(times: Sequence[float], shares: Sequence[float]) -> list[float]:
+    """For each share, the time that about this share of the times are below; at 1 the longest."""
+    ordered = sorted(times)
+    return [ordered[min(int(len(ordered) * share), len(ordered) - 1)] for share in shares]
 
 
 def load() -> str:

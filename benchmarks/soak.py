@@ -30,7 +30,7 @@ from statistics import median
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from benchmarks.service import blanks, load, serving
+from benchmarks.service import blanks, load, quantiles, serving
 from quoth import Corpus, Document
 from quoth.errors import LockedError
 
@@ -316,8 +316,7 @@ def report(seen: Seen) -> None:
     """Prints tables of the latencies and of the windows of the run."""
     print("| request | count | p50 ms | p95 ms | p99 ms | longest ms |\n|---|---:|---:|---:|---:|---:|")
     for name, taken in sorted(seen.milliseconds.items()):
-        ordered = sorted(taken)
-        shown = [ordered[min(int(len(ordered) * share), len(ordered) - 1)] for share in (0.5, 0.95, 0.99, 1.0)]
+        shown = quantiles(taken, (0.5, 0.95, 0.99, 1.0))
         print(f"| {name} | {len(taken)} |", " | ".join(f"{each:.0f}" for each in shown), "|")
     print(", ".join(f"{name}: {count}" for name, count in sorted(seen.statuses.items())))
     print(f"{len(seen.quotations)} quotations compared")

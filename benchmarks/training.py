@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.measure import Result, best_seconds, peak_bytes
+from benchmarks.measure import SAMPLES, Result, best_seconds, peak_bytes
 from quoth import read_documents
 from quoth.encoders.transformer import load_base, pad
 from quoth.hub import locate
@@ -24,7 +23,6 @@ from quoth.text.tokenizer import TextTokenizer
 from quoth.training.losses import phrase_contrastive_loss
 from quoth.training.recipes import RECIPES
 
-SAMPLES = Path(__file__).parents[1] / "samples" / "atlas-2026.jsonl"
 QUERIES, TOKENS, DIMENSIONS = 4096, 32768, 384
 
 

@@ -32,11 +32,7 @@ from quoth.datasets.questions import QAExample
 from quoth.records import Passage
 from quoth.text.tokenizer import MASK
 from quoth.training.run import without
-from quoth_eval.tasks.entities import (
-    EntityQuestion,
-    QuestionTemplates,
-    read_entity_questions,
-)
+from quoth_eval.tasks.entities import EntityQuestion, QuestionTemplates, read_entity_questions
 
 PASSAGES, NEGATIVES, BM25_BEST = 2, 6, 20
 SHORTEST_NAME = 4
@@ -116,9 +112,8 @@ def evidence(
     answered = set(answerable([each.question for each in asked], (passage.text for passage in passages)))
     named = [i in answered and len(each.name) >= SHORTEST_NAME for i, each in enumerate(asked)]
     names = [QAExample("", "", (each.name,) if use else ()) for each, use in zip(asked, named, strict=True)]
-    texts = (
-        f"{passage.title}\n|\n{passage.text}" for passage in passages
-    )  # no entity begins in one and ends in the other
+    # No entity begins in the title and ends in the text.
+    texts = (f"{passage.title}\n|\n{passage.text}" for passage in passages)
     for number, rows_of in holders(names, texts).items():
         question = asked[number]
         usable = [

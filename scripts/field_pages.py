@@ -325,10 +325,8 @@ def rows(words: Words, rng: random.Random) -> Iterator[dict[str, Any]]:
         how = rng.random() < 0.25, rng.random() < 0.6
         table = [{subject: name, **{label: value(kind, words, rng) for label, kind in fields}} for name in names]
         lines = [row_of(subject, row, *how) for row in table]
-        alone, title = (
-            rng.random() < 0.6,
-            rng.choice(("", rng.choice(words.names), f"{subject}s", f"{subject}s".title())),
-        )
+        alone = rng.random() < 0.6
+        title = rng.choice(("", rng.choice(words.names), f"{subject}s", f"{subject}s".title()))
         for number in rng.sample(range(len(names)), 2):
             (line, places), (label, kind) = lines[number], rng.choice(absent if rng.random() < 0.3 else fields)
             question = rng.choice((*ASKED.get(kind, ()), *ALWAYS_ASKED)).format(label=label, name=names[number])
