@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from test_trainer import stop_at
 
 from quoth.cli.main import main
 from quoth.encoders.transformer import load_base
@@ -118,15 +119,11 @@ def test_a_run_that_was_broken_off_goes_on_as_if_it_had_not_been(folder: Path, t
     settings = {"epochs": "4", "batch_size": "2", "lora_rank": "2", "bf16": "false"}
     settings |= {"checkpoint_every": "4", "log_every": "1"}
 
-    def stop(now: Progress) -> None:
-        if now.step == 7:
-            raise KeyboardInterrupt
-
     def train(name: str, progress: Callable[[Progress], None] | None = None) -> None:
         run_recipe("tagger", [str(tmp_path / "x")], tmp_path / name, settings, model=str(folder), progress=progress)
 
     with pytest.raises(KeyboardInterrupt):
-        train("broken", stop)
+        train("broken", stop_at(7, KeyboardInterrupt))
     assert Tagger.load(str(tmp_path / "broken")).spans(["Paris"])[0] is not None
     steps: list[int] = []
     train("broken", lambda now: steps.append(now.step))

@@ -45,11 +45,6 @@ QUESTIONS = [QAExample(name, f"What is the capital of {name}?", (city,)) for nam
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("model") / "m")
-
-
-@pytest.fixture(scope="module")
 def corpus(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     corpus = make_corpus(tmp_path_factory.mktemp("corpus") / "c")
     KeyTables(corpus, PassageEncoder.load(locate(str(folder), REALMConfig))).build("fp32", recall=1.0)

@@ -26,7 +26,6 @@ from realm_runs import (
     assert_same_gradients,
     doubled,
     make_corpus,
-    make_model,
     passage_vector,
     query_vector,
     scattered,
@@ -35,11 +34,6 @@ from realm_runs import (
 
 TOWERS = ("passages", "queries")
 PAIRS = [Document(name, name, " ".join(SENTENCES).format(name, city)) for name, city in CITIES.items()]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("model") / "m")
 
 
 @pytest.fixture(scope="module")

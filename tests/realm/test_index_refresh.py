@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
+from test_trainer import Stop, assert_same, stop_at, weights
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import TrainingError
@@ -27,7 +27,7 @@ from quoth.realm.passages import PassageEncoder
 from quoth.realm.pretrain import PretrainTask
 from quoth.realm.salient import MaskedTexts
 from quoth.training.trainer import Progress, Trainer
-from realm_runs import DOCUMENTS, Names, environment, make_corpus, make_model, scattered, trained
+from realm_runs import DOCUMENTS, Names, environment, make_corpus, scattered, trained
 
 QUERIES = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)
 RUN = {
@@ -38,11 +38,6 @@ RUN = {
     "refresh_every": 2,
     "exclude_self": "passage",
 }
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("model") / "m")
 
 
 @pytest.fixture
@@ -240,30 +235,13 @@ def run(folder: Path, output: Path, progress: Callable[[Progress], None] | None 
     return trainer
 
 
-class Stop(Exception):
-    pass
-
-
-def stop_at(step: int) -> Callable[[Progress], None]:
-    def progress(now: Progress) -> None:
-        if now.step == step:
-            raise Stop
-
-    return progress
-
-
-def weights(one: Trainer) -> dict[str, torch.Tensor]:
-    return {name: parameter.detach() for name, parameter in one.parameters.items()}
-
-
 def test_a_resumed_run_ends_where_an_unbroken_one_does(folder: Path, tmp_path: Path) -> None:
     unbroken = run(folder, tmp_path / "unbroken")
     with pytest.raises(Stop):
         run(folder, tmp_path / "broken", stop_at(5))
     assert index_step(tmp_path / "broken") == 4
     resumed = run(folder, tmp_path / "broken")
-    for name, value in weights(unbroken).items():
-        torch.testing.assert_close(weights(resumed)[name], value, atol=1e-6, rtol=0)
+    assert_same(weights(unbroken), weights(resumed))
     logs = [(tmp_path / name / "log.jsonl").read_text().splitlines() for name in ("unbroken", "broken")]
     seen = [[(each["step"], each["loss"], each["staleness"]) for each in map(json.loads, lines)] for lines in logs]
     assert seen[0] == seen[1]

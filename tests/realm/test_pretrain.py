@@ -42,16 +42,6 @@ from realm_runs import (
 SETTINGS = {"batch_size": 4, "asynchronous": False, "lora_rank": 0, "refresh_every": 10}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("model") / "m")
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    return make_corpus(tmp_path_factory.mktemp("corpus") / "c")
-
-
 def make_task(
     model: TrainedREALM, corpus: Corpus, neighbourhood: Any = None, world: World = SINGLE_PROCESS, **settings: Any
 ) -> PretrainTask:

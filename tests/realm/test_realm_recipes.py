@@ -42,11 +42,6 @@ PRETRAIN = {**SMALL, "masking": "spans", "refresh_every": "1", "asynchronous": "
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("model") / "m")
-
-
-@pytest.fixture(scope="module")
 def adapted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("model") / "m", rank=4)
 

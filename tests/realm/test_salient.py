@@ -27,11 +27,6 @@ def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    return make_corpus(tmp_path_factory.mktemp("corpus") / "c")
-
-
-@pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return make_corpus(tmp_path_factory.mktemp("corpus") / "c", [Document("a", "", LONG)])
 

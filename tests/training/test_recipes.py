@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from test_trainer import CONFIG, DOCUMENTS
+from test_trainer import CONFIG, DOCUMENTS, stop_at
 from transformers import AutoTokenizer
 
 import quoth
@@ -271,13 +271,8 @@ def test_documents_that_are_evaluated_on_are_never_trained_on(recipe: str, docs:
 
 def test_a_stopped_run_can_be_used_and_then_extended(recipe: str, docs: Path, tmp_path: Path) -> None:
     """CONFIG has a checkpoint every 5 steps."""
-
-    def stop(now: Progress) -> None:
-        if now.step == 7:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        run_recipe(recipe, [docs], tmp_path, {"steps": 8}, progress=stop)
+        run_recipe(recipe, [docs], tmp_path, {"steps": 8}, progress=stop_at(7, KeyboardInterrupt))
     checkpoint = load_file(tmp_path / "checkpoint-5" / "state.safetensors")
     saved = load_file(tmp_path / "adapter_model.safetensors")
     assert len(saved) > 1
@@ -324,13 +319,9 @@ def test_ctrl_c_during_a_step_keeps_the_steps_before(
 def test_a_slow_run_has_a_checkpoint_before_it_is_due(
     recipe: str, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(now: Progress) -> None:
-        if now.step == 3:
-            raise KeyboardInterrupt
-
     monkeypatch.setattr("quoth.training.trainer.SAVE_EVERY", 0.0)
     with pytest.raises(KeyboardInterrupt):
-        run_recipe(recipe, [docs], tmp_path, {"steps": 4}, progress=stop)
+        run_recipe(recipe, [docs], tmp_path, {"steps": 4}, progress=stop_at(3, KeyboardInterrupt))
     assert [path.name for path in tmp_path.glob("checkpoint*")] == ["checkpoint-2"]
     quoth.NPM.from_pretrained(tmp_path)
 

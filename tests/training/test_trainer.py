@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -102,10 +103,12 @@ class Stop(Exception):
     pass
 
 
-def stop_at(step: int) -> object:
+def stop_at(step: int, error: type[BaseException] = Stop) -> Callable[[Progress], None]:
+    """Told of this step, it raises the error."""
+
     def progress(now: Progress) -> None:
         if now.step == step:
-            raise Stop
+            raise error
 
     return progress
 
