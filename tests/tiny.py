@@ -26,12 +26,14 @@ from transformers import (
     XLMRobertaModel,
 )
 
+from quoth.corpus.corpus import Corpus
 from quoth.encoders.transformer import Transformer
 from quoth.hub import HEADS_FILE, SETTINGS_FILE, EncoderSource
 from quoth.npm.config import NPMConfig
 from quoth.realm.config import REALMConfig
 from quoth.realm.network import ReaderModel
 from quoth.realm.towers import Tower, head_state
+from quoth.records import Document
 
 TEXT = (
     "Quoth the raven, nevermore. The raven sat upon the bust of Pallas, just above the chamber door.",
@@ -147,6 +149,17 @@ def tiny_sentencepiece(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) 
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
     config = _roberta_config(XLMRobertaConfig, tokenizer)
     return _save(folder, XLMRobertaModel, config, tokenizer, _ROBERTA_NAMES, seed)
+
+
+TOKENIZERS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
+"""What makes an encoder, by the kind of its tokenizer."""
+
+
+def tiny_corpus(folder: Path, texts: Iterable[str] = TEXT) -> Corpus:
+    """A corpus of the texts: documents d0, d1, … with titles T0, T1, …"""
+    corpus = Corpus.create(folder)
+    corpus.add(Document(f"d{number}", f"T{number}", text) for number, text in enumerate(texts))
+    return corpus
 
 
 def _in_fixed_order(tokenizer: Tokenizer, special: list[str]) -> models.Unigram:

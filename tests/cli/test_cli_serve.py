@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-import quoth
-from tiny import TEXT, tiny_npm
+from tiny import tiny_corpus, tiny_npm
 
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
@@ -25,9 +24,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    corpus = quoth.Corpus.create(tmp_path / "notes.quoth")
-    corpus.add([quoth.Document(f"d{i}", f"T{i}", each) for i, each in enumerate(TEXT)])
-    return corpus.path
+    return tiny_corpus(tmp_path / "notes.quoth").path
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,9 @@ from quoth.ner.config import TaggerConfig
 from quoth.npm.config import NPMConfig
 from quoth.records import Passage
 from quoth.text.tokenizer import FastTokenizer, batches_by_length
-from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta, tiny_sentencepiece
+from tiny import TEXT, TOKENIZERS, tiny_bert, tiny_mpnet, tiny_roberta
 
-KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece, "mpnet": tiny_mpnet}
+KINDS = {**TOKENIZERS, "mpnet": tiny_mpnet}
 LENGTHS = [3, 40, 1, 17, 260, 40, 2]
 
 

@@ -14,7 +14,7 @@ from quoth.errors import InputError
 from quoth.integrations import huggingface as pipelines
 from quoth.integrations.huggingface import FillMask, QuestionAnswering
 from quoth.records import Passage
-from tiny import TEXT, tiny_npm
+from tiny import TEXT, tiny_corpus, tiny_npm
 
 QUESTION, CONTEXT = "What is the capital of France?", TEXT[1]
 BLANK = "[MASK] is the capital of France."
@@ -22,9 +22,7 @@ BLANK = "[MASK] is the capital of France."
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> quoth.Corpus:
-    made = quoth.Corpus.create(tmp_path_factory.mktemp("corpora") / "c.quoth")
-    made.add(quoth.Document(f"d{n}", f"T{n}", text) for n, text in enumerate(TEXT))
-    return made
+    return tiny_corpus(tmp_path_factory.mktemp("corpora") / "c.quoth")
 
 
 @pytest.fixture(scope="module")

@@ -14,16 +14,14 @@ import quoth
 from quoth.corpus.view import parts
 from quoth.errors import CorpusNotFoundError, InputError
 from quoth.integrations.shared import Searching
-from tiny import TEXT, tiny_npm, tiny_realm
+from tiny import TEXT, tiny_corpus, tiny_npm, tiny_realm
 
 BLANK = "[MASK] is the capital of France."
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> quoth.Corpus:
-    made = quoth.Corpus.create(tmp_path / "c.quoth")
-    made.add(quoth.Document(f"d{n}", f"T{n}", text) for n, text in enumerate(TEXT))
-    return made
+    return tiny_corpus(tmp_path / "c.quoth")
 
 
 def again(value: Any) -> Any:

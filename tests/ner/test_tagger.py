@@ -26,9 +26,8 @@ from quoth.text.boundaries import words
 from quoth.text.tokenizer import FastTokenizer, PairArrays
 from quoth.text.words import SHAPES, WordTokenizer
 from quoth.training.recipes import run_recipe
-from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
+from tiny import TEXT, TOKENIZERS, tiny_bert
 
-KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
 STRANGE = "Zoë sang in 北京 🙂👩‍👩‍👧, Mu\u0308nchen and café Αθήνα; القاهرة."
 
 
@@ -43,9 +42,9 @@ def by_shape(labels: dict[str, str]) -> Callable[[PairArrays, Ints], Floats]:
     return network
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=TOKENIZERS)
 def hf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FastTokenizer:
-    return FastTokenizer(KINDS[request.param](tmp_path_factory.mktemp("model") / request.param))
+    return FastTokenizer(TOKENIZERS[request.param](tmp_path_factory.mktemp("model") / request.param))
 
 
 def shape_tagger(hf: FastTokenizer, max_tokens: int = 64) -> Tagger:

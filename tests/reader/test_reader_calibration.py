@@ -17,16 +17,14 @@ from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.reader.calibration import UNANSWERABLE, calibrate, simplest
 from quoth.reader.weights import save_reader
-from tiny import TEXT, tiny_bert
+from tiny import TEXT, tiny_bert, tiny_corpus
 
 QUESTIONS = 60
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> quoth.Corpus:
-    corpus = quoth.Corpus.create(tmp_path_factory.mktemp("corpus") / "c.quoth")
-    corpus.add(quoth.Document(f"d{i}", f"T{i}", each) for i, each in enumerate(TEXT))
-    return corpus
+    return tiny_corpus(tmp_path_factory.mktemp("corpus") / "c.quoth")
 
 
 @pytest.fixture(scope="module")

@@ -26,16 +26,14 @@ from quoth.records import Evidence, Passage, Prediction
 from quoth.text.passages import is_balanced
 from quoth.text.tokenizer import FastTokenizer, masked_ids
 from quoth.timing import STEPS, timed
-from tiny import TEXT, tiny_npm, tiny_realm
+from tiny import TEXT, tiny_corpus, tiny_npm, tiny_realm
 
 QUESTION = "What is the capital of France?"
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> quoth.Corpus:
-    corpus = quoth.Corpus.create(tmp_path_factory.mktemp("corpus") / "c.quoth")
-    corpus.add(quoth.Document(f"d{i}", f"T{i}", f"{each}\n\n{TEXT[0]}") for i, each in enumerate(TEXT))
-    return corpus
+    return tiny_corpus(tmp_path_factory.mktemp("corpus") / "c.quoth", [f"{each}\n\n{TEXT[0]}" for each in TEXT])
 
 
 @pytest.fixture(scope="module")

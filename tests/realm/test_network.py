@@ -24,9 +24,8 @@ from quoth.realm.own_reader import OwnReader
 from quoth.realm.passages import pair_tokenizer
 from quoth.text.boundaries import MAY_END, MAY_START, words
 from quoth.text.tokenizer import Pair, PairTokenizer
-from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta, tiny_sentencepiece
+from tiny import TEXT, TOKENIZERS, tiny_realm
 
-KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
 TRICKY = "Le café naïve, œuvre de Zoë\u0308 (Νίκος)! 北京 🙂👍🏽 1.5 the e\u0301te\u0301 in München; raven's door"
 TITLE = "Pâté, 東京 🙂"
 WHOLE = re.compile(r"[^\W\d_\u3000-\u9fff]{2}")
@@ -46,9 +45,9 @@ def load(source: EncoderSource, config: REALMConfig) -> OwnReader:
     return OwnReader(model, pair_tokenizer(transformer.tokenizer, transformer.model, config))
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=TOKENIZERS)
 def tokenizer(request: Any, tmp_path_factory: pytest.TempPathFactory) -> PairTokenizer:
-    folder = KINDS[request.param](tmp_path_factory.mktemp("tokenizer") / request.param)
+    folder = TOKENIZERS[request.param](tmp_path_factory.mktemp("tokenizer") / request.param)
     return PairTokenizer(Transformer.load(EncoderSource(str(folder))).tokenizer, types=False)
 
 

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import quoth
-from tiny import TEXT, tiny_npm
+from tiny import TEXT, tiny_corpus, tiny_npm
 
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
@@ -36,9 +36,7 @@ WORDS = 20_000
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    corpus = quoth.Corpus.create(tmp_path / "notes.quoth")
-    corpus.add([quoth.Document(f"d{i}", f"T{i}", each) for i, each in enumerate(TEXT)])
-    return corpus.path
+    return tiny_corpus(tmp_path / "notes.quoth").path
 
 
 def send(address: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:

@@ -15,9 +15,8 @@ from quoth.errors import InputError
 from quoth.records import Document
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.text.tokenizer import FastTokenizer, PairTokenizer, TextTokenizer, TokenizedPassage, Tokens
-from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
+from tiny import TEXT, TOKENIZERS, tiny_bert, tiny_roberta, tiny_sentencepiece
 
-KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
 PIECES = [
     *("Paris ", "the capital", "Café ", "cafe\u0301", "a\u0323\u0301\u0327b", "e\u0301\u0301 ", "ﬁﬂ ", "ﷺ", "½ ", "ß"),
     *("👩\u200d👩\u200d👧", "👍🏽", "🇫🇷", "❤\ufe0f", "서울은 ", "\u1109\u1165", "القاهرة ", "مُحَمَّد ", "می\u200cخواهم"),
@@ -30,9 +29,9 @@ TEXTS = TEXTS.map(lambda text: text.replace("\x00", "").encode("utf-8", "ignore"
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
-@pytest.fixture(scope="session", params=KINDS)
+@pytest.fixture(scope="session", params=TOKENIZERS)
 def folder(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return KINDS[request.param](tmp_path_factory.mktemp(request.param))
+    return TOKENIZERS[request.param](tmp_path_factory.mktemp(request.param))
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +112,7 @@ def test_groups_tell_texts_apart(folder: Path) -> None:
     assert len(pieces) == 2
 
 
-@pytest.mark.parametrize("build", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("build", TOKENIZERS.values(), ids=TOKENIZERS)
 def test_equal_texts_are_one_answer_whatever_their_tokens(build: Any, tmp_path: Path) -> None:
     model = build(tmp_path / "m", [*TEXT, *["We saw Thessaloniki and Thessaloniki."] * 20])
     corpus = Corpus.create(tmp_path / "c.quoth")

@@ -12,15 +12,14 @@ from quoth.errors import InputError
 from quoth.text.boundaries import words
 from quoth.text.tokenizer import FastTokenizer
 from quoth.text.words import SHAPES, WordTokenizer, word_shapes
-from tiny import tiny_bert, tiny_roberta, tiny_sentencepiece
+from tiny import TOKENIZERS
 
-KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
 TEXT = "Zoë O'Neil sah 北京 🙂 in MÜNCHEN. The café, naïve!"
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=TOKENIZERS)
 def hf(request: Any, tmp_path_factory: pytest.TempPathFactory) -> FastTokenizer:
-    return FastTokenizer(KINDS[request.param](tmp_path_factory.mktemp("model") / request.param))
+    return FastTokenizer(TOKENIZERS[request.param](tmp_path_factory.mktemp("model") / request.param))
 
 
 def shown(text: str) -> list[str]:
