@@ -1,7 +1,8 @@
-"""What the tests of tasks share: a call without a command line, and a report of what its task asks."""
+"""What the tests of tasks share: their files, a call without a command line, and a report of what its task asks."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from quoth.corpus.corpus import Corpus
 from quoth_eval.harness import ProgressCallback, evaluate
 from quoth_eval.report import Report, Row, Score
 from quoth_eval.spec import Given, Prepared
+from quoth_eval.task import Answer, Example, Scores, first_right
 
 
 def given(scratch: Path, *corpora: Corpus, opens: Any = None, **more: Any) -> Given:
@@ -45,3 +47,26 @@ def mean(score: Score, measure: str = "exact_match") -> float | None:
 def said(row: Row) -> tuple[str, ...]:
     """The texts of the predictions, best first."""
     return tuple(prediction.text for prediction in row.predictions or ())
+
+
+def is_listed(example: Example[Any], answer: Answer) -> Scores:
+    """Judges by the example's answers, to the letter."""
+    return first_right([prediction.text in example.answers for prediction in answer.predictions or ()])
+
+
+def plain(report: str) -> list[str]:
+    """The lines of a report in Markdown, without the intervals."""
+    return [re.sub(r" \[[^|]*\]", "", line) for line in report.splitlines()]
+
+
+def repeated(option: str, *values: str) -> list[str]:
+    """The option with each of its values, as on the command line."""
+    return [word for value in values for word in (option, value)]
+
+
+def written(folder: Path, files: Mapping[str, str]) -> Path:
+    """The folder, with these files by their paths in it."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+    return folder

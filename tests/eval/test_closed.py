@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asking import said
+from asking import said, written
 
 from quoth import NPM, Corpus, Document
 from quoth.errors import InputError
@@ -44,11 +44,7 @@ SETS = {
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    for name, content in SETS.items():
-        path = tmp_path / "sets" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-    return tmp_path / "sets"
+    return written(tmp_path / "sets", SETS)
 
 
 def test_texts_and_labels_as_the_paper_asks_them(data: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ def tiny_dpr(folder: Path, kind: type[PreTrainedModel], seed: int) -> Path:
     return folder
 
 
-def assert_same(search: DenseSearch, vectors_PD: NDArray[np.float32], queries_QD: NDArray[np.float32]) -> None:
+def assert_same(search: DenseSearch, vectors_PD: NDArray[np.floating], queries_QD: NDArray[np.floating]) -> None:
     """The passages in the order of their dot products with each query."""
     for question, q_D in zip(QUESTIONS, queries_QD, strict=True):
         scores_P = vectors_PD @ q_D
@@ -60,20 +61,27 @@ def passages(corpora: list[Corpus]) -> list[tuple[str, str]]:
     return [(each.title, each.text) for corpus in corpora for each in corpus.passages()]
 
 
+def titled(corpora: list[Corpus]) -> list[str]:
+    return [f"{title} {text}" if title else text for title, text in passages(corpora)]
+
+
+def last_states(folder: str, texts: Iterable[str]) -> list[NDArray[np.float64]]:
+    """The last states of each text's tokens: [T, D]."""
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    inputs = (tokenizer(each, return_tensors="pt", truncation=True, max_length=256) for each in texts)
+    with torch.no_grad():
+        return [model(**each).last_hidden_state[0].double().numpy() for each in inputs]
+
+
 def test_contriever_is_the_mean_of_the_states_of_title_and_text(corpora: list[Corpus], tmp_path: Path) -> None:
     folder = str(tiny_bert(tmp_path / "contriever"))
-    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
-
-    def vector(text: str) -> NDArray[np.float32]:
-        inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=256)
-        with torch.no_grad():
-            found: NDArray[np.float32] = model(**inputs).last_hidden_state[0].mean(dim=0).numpy()
-        return found
-
-    vectors_PD = np.stack([vector(f"{title} {text}" if title else text) for title, text in passages(corpora)])
+    vectors_PD, queries_QD = (
+        np.stack([states_TD.mean(axis=0) for states_TD in last_states(folder, texts)])
+        for texts in (titled(corpora), QUESTIONS)
+    )
     told: list[tuple[int, int]] = []
     search = DenseSearch(folder, corpora, progress=lambda done, of: told.append((done, of)))
-    assert_same(search, vectors_PD, np.stack([vector(each) for each in QUESTIONS]))
+    assert_same(search, vectors_PD, queries_QD)
     assert told[-1] == (len(vectors_PD), len(vectors_PD))
 
 
@@ -142,19 +150,13 @@ def test_spar_adds_the_first_states_of_a_lexical_model(
     folder, other = str(tiny_bert(tmp_path / "base")), str(tiny_bert(tmp_path / "lexical", seed=5))
     monkeypatch.setitem(PUBLISHED, "spar-tiny", DenseBaseline(other, other, False, first_state=True))
     assert PUBLISHED["spar-wiki"].first_state
-    model, tokenizer = AutoModel.from_pretrained(other).eval(), AutoTokenizer.from_pretrained(other)
-
-    def vector(text: str) -> NDArray[np.float64]:
-        inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=256)
-        with torch.no_grad():
-            found: NDArray[np.float64] = model(**inputs).last_hidden_state[0, 0].double().numpy()
-        return found
-
-    lexical_PD = np.stack([vector(f"{title} {text}" if title else text) for title, text in passages(corpora)])
+    lexical_PD, queries_QD = (
+        np.stack([states_TD[0] for states_TD in last_states(other, texts)]) for texts in (titled(corpora), QUESTIONS)
+    )
     dense = DenseSearch(folder, corpora)
-    for question in QUESTIONS:
+    for question, q_D in zip(QUESTIONS, queries_QD, strict=True):
         scores = {hit.passage.text: hit.score for hit in dense.search(question, 100)}
-        added = dict(zip((text for _, text in passages(corpora)), lexical_PD @ vector(question), strict=True))
+        added = dict(zip((text for _, text in passages(corpora)), lexical_PD @ q_D, strict=True))
         for mu in (0.0, 0.7):
             found = dense.adding(mu, "spar-tiny").search(question, 100)
             expected = {text: score + mu * added[text] for text, score in scores.items()}

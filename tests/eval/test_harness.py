@@ -8,25 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from asking import mean
+from asking import is_listed, mean
 
 from quoth.errors import InputError
 from quoth.records import Evidence, Passage, Prediction
 from quoth_eval.harness import PREDICTIONS, Lazy, evaluate, read_run
 from quoth_eval.report import Report
 from quoth_eval.statistics import Interval, interval, macro_interval, paired
-from quoth_eval.task import Answer, Example, Scores, Task, draw, draw_as_released, draw_of_each, first_right
+from quoth_eval.task import Answer, Example, Task, draw, draw_as_released, draw_of_each
 
 stats = pytest.importorskip("scipy.stats")
 
 
-def judge(example: Example[int], answer: Answer) -> Scores:
-    return first_right([prediction.text in example.answers for prediction in answer.predictions or ()])
-
-
 def task(size: int = 6, **settings: object) -> Task[int]:
     examples = [Example(str(i), f"text {i}", (str(i % 2),), i, {"half": f"half {i // 3}"}) for i in range(size)]
-    return Task(name="parity", examples=examples, judge=judge, settings=settings, macro=("half",), at_a_time=2)
+    return Task(name="parity", examples=examples, judge=is_listed, settings=settings, macro=("half",), at_a_time=2)
 
 
 class Says:
@@ -129,7 +125,7 @@ def test_what_cannot_be_asked_is_named_and_equal_ids_are_told_apart() -> None:
         evaluate(task(), {})
     with pytest.raises(InputError, match="parity: no example to ask"):
         evaluate(task(0), {"zero": Says("0")})
-    same = Task(name="same", examples=[Example("a", "", ("0",), 0)] * 3, judge=judge)
+    same = Task(name="same", examples=[Example("a", "", ("0",), 0)] * 3, judge=is_listed)
     assert [row.id for row in evaluate(same, {"zero": Says("0")}).systems[0].rows] == ["a", "a (2)", "a (3)"]
 
 

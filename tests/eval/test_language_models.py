@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from asking import given
+from asking import given, repeated, written
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -146,6 +146,14 @@ def test_a_seq2seq_lm_scores_words_in_its_decoder(t5: Path, sentinel: bool) -> N
         assert scores_W == pytest.approx(expected, abs=1e-4)
 
 
+def at_masks(model: Any, tokenizer: Any, text: str, count: int) -> Any:
+    """The log-probabilities of the vocabulary at each of this many masks in the blank."""
+    filled = tokenizer(text.replace(MASK, " ".join(["[MASK]"] * count)), return_tensors="pt")
+    at = (filled["input_ids"][0] == tokenizer.mask_token_id).nonzero()[:, 0]
+    with torch.inference_mode():
+        return model(**filled).logits[0, at].log_softmax(-1)
+
+
 def test_a_masked_lm_scores_words_at_as_many_masks_as_they_have_tokens(bert: Path) -> None:
     mlm = MaskedModel.from_pretrained(str(bert))
     model, tokenizer = AutoModelForMaskedLM.from_pretrained(bert), mlm.tokenizer
@@ -154,10 +162,7 @@ def test_a_masked_lm_scores_words_at_as_many_masks_as_they_have_tokens(bert: Pat
     for text, scores_W in zip(TEXTS[:3], scores_BW, strict=False):
         for word, score in zip(words[:3], scores_W, strict=False):
             ids = tokenizer(word, add_special_tokens=False)["input_ids"]
-            filled = tokenizer(text.replace(MASK, " ".join(["[MASK]"] * len(ids))), return_tensors="pt")
-            at = (filled["input_ids"][0] == tokenizer.mask_token_id).nonzero()[:, 0]
-            with torch.inference_mode():
-                log_p = model(**filled).logits[0, at].log_softmax(-1)
+            log_p = at_masks(model, tokenizer, text, len(ids))
             assert score == pytest.approx(sum(float(log_p[n, id]) for n, id in enumerate(ids)), abs=1e-4)
     assert np.isfinite(scores_BW[3, :3]).all()  # cut to what is around the blank
     assert np.isneginf(scores_BW[:, 3]).all()  # not in the vocabulary
@@ -381,12 +386,10 @@ def asked(tmp_path: Path) -> list[str]:
         "sst2/verbalizers.txt": "terrible, bust\ngreat, tower\n",
         "open_qa/nq.test.tsv": "what is the capital of france\t['Paris']\nwho sat on it\t['Zeus']\n",
     }
-    for name, content in files.items():
-        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "data" / name).write_text(content, encoding="utf-8")
+    data = written(tmp_path / "data", files)
     made = Corpus.create(tmp_path / "c.quoth")
     made.add([Document(f"d{i}", "", text) for i, text in enumerate(TEXT)])
-    return ["--data", str(tmp_path / "data"), "--corpus", str(tmp_path / "c.quoth")]
+    return ["--data", str(data), "--corpus", str(tmp_path / "c.quoth")]
 
 
 def test_language_models_are_asked_on_the_command_line(
@@ -399,15 +402,12 @@ def test_language_models_are_asked_on_the_command_line(
         f"mlm:{bert},masks=1",
         f"lm:{t5},sentinel=true",
     ]
-    systems = [part for each in closed for part in ("--system", each)]
-    assert main(["eval", "sst2", *asked, *systems, "--json"]) == 0
+    assert main(["eval", "sst2", *asked, *repeated("--system", *closed), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in report["systems"]] == closed
     assert all(0 <= each["accuracy"]["mean"] <= 1 for each in report["systems"])
     open_book = f"lm:{t5},passages=2,max_new_tokens=4"
-    assert (
-        main(["eval", "nq", *asked, "--system", f"lm:{gpt}", "--system", open_book, "--system", "bm25", "--json"]) == 0
-    )
+    assert main(["eval", "nq", *asked, *repeated("--system", f"lm:{gpt}", open_book, "bm25"), "--json"]) == 0
     without, book, search = json.loads(capsys.readouterr().out)["systems"]
     assert book["answer@5"] == search["answer@5"]
     assert without["answer@5"]["mean"] == 0
@@ -423,8 +423,8 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
     own = settings["quoth-mini-base"] | {"base": str(tmp_path / "npm")}
     monkeypatch.setitem(settings, "quoth-mini-base", own)
     systems = [str(tmp_path / "npm"), f"{tmp_path / 'npm'},calibration=pmi", "quoth-mini-base,calibration=pmi"]
-    told = [part for each in systems for part in ("--system", each)]
-    assert main(["eval", "sst2", *asked, *told, "--set", "scoring=all", "--run", str(tmp_path / "runs")]) == 0
+    told = [*repeated("--system", *systems), "--set", "scoring=all", "--run", str(tmp_path / "runs")]
+    assert main(["eval", "sst2", *asked, *told]) == 0
     plain, calibrated, untrained = (result.rows for result in read_run(tmp_path / "runs" / "sst2").systems)
     words, options = {"0": ("terrible", "bust"), "1": ("great", "tower")}, ClosedOptions(scoring="all")
     (prompt,) = labels(npm, words, options)([Example("", f"It was {MASK}.", (), None)])
@@ -510,10 +510,7 @@ def test_a_masked_lm_fills_a_blank_with_as_many_masks_as_are_likeliest(bert: Pat
     for text, predictions in zip(TEXTS[:2], mlm.fill(TEXTS[:2], top_k=4, masks=most), strict=True):
         fillings = []
         for count in range(1, most + 1):
-            filled = tokenizer(text.replace(MASK, " ".join(["[MASK]"] * count)), return_tensors="pt")
-            at = (filled["input_ids"][0] == tokenizer.mask_token_id).nonzero()[:, 0]
-            with torch.inference_mode():
-                log_p = model(**filled).logits[0, at].log_softmax(-1).tolist()
+            log_p = at_masks(model, tokenizer, text, count).tolist()
             likely = [sorted(words, key=lambda id, row=row: -row[id])[:30] for row in log_p]
             legal = [ids for ids in product(*likely) if is_phrase(tokenizer.convert_ids_to_tokens(ids))]
             fillings += [(sum(row[id] for row, id in zip(log_p, ids, strict=True)), ids) for ids in legal]
@@ -527,9 +524,8 @@ def test_language_models_fill_blanks_on_the_command_line(
     asked: list[str], gpt: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     systems = [f"mlm:{bert}", f"mlm:{bert},masks=3", f"lm:{gpt},max_new_tokens=4"]
-    told = [part for each in systems for part in ("--system", each)]
     Corpus.open(tmp_path / "c.quoth").add([Document("a", "Athens", "Athens (Greek: Αθήνα) is a city in Greece.")])
-    assert main(["eval", "translation", *asked, *told, "--json"]) == 0
+    assert main(["eval", "translation", *asked, *repeated("--system", *systems), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in report["systems"]] == systems
     fact = {"uuid": "1", "pred": "/x/place_of_birth", "sub_label": "Nikos", "obj_label": "Heraklion", "evidences": []}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import given, measured, said
+from asking import given, measured, plain, repeated, said
 from test_questions import SQUAD
 
 from quoth import NPM
@@ -129,7 +128,7 @@ def test_scores_by_hand(corpus: Corpus) -> None:
     assert (second["hit_at_5"]["mean"], second["oracle@2"]["mean"]) == (0.75, 0.25)
     assert (second["answer@1"]["mean"], second["answer@3"]["mean"]) == (0.25, 0.5)
     assert [each["num_examples"] for each in second["groups"]["corpus"].values()] == [3, 1]
-    lines = [re.sub(r" \[[^|]*\]", "", line) for line in report.markdown(()).splitlines()]  # without the intervals
+    lines = plain(report.markdown(()))
     assert lines[:4] == [
         "| openqa; passages: 4; answerable: 3 | examples | exact match | hit at 5 | answer@1 | answer@2 | answer@3 "
         "| paragraph@1 | paragraph@2 | paragraph@3 | oracle@2 |",
@@ -245,7 +244,7 @@ def test_the_command_for_squad(tmp_path: Path, capsys: pytest.CaptureFixture[str
     squad, kept = str(tmp_path / "squad.json"), str(tmp_path / "kept.quoth")
     told = (f"distractors={distractors(tmp_path)}", "num_distractors=2", f"keep={kept}")
     options = ["--system", "bm25", "--set", "ks=1,2"]
-    kept_too = [*options, *(part for each in told for part in ("--set", each))]
+    kept_too = [*options, *repeated("--set", *told)]
     assert main(["eval", "squad", squad, *kept_too]) == 0
     shown = capsys.readouterr().out
     assert shown.splitlines()[0] == (
@@ -262,17 +261,8 @@ def test_what_is_compared_by_vectors_is_embedded_in_a_corpus_of_the_tasks_own(
 ) -> None:
     (tmp_path / "squad.json").write_text(json.dumps(SQUAD), encoding="utf-8")
     npm = str(tiny_npm(tmp_path / "npm"))
-    asked = [
-        "eval",
-        "squad",
-        str(tmp_path / "squad.json"),
-        "--system",
-        npm,
-        "--set",
-        "read=0",
-        "--set",
-        "passages=null",
-    ]
+    options = repeated("--set", "read=0", "passages=null")
+    asked = ["eval", "squad", str(tmp_path / "squad.json"), "--system", npm, *options]
     assert main(asked) == 0
     assert npm in capsys.readouterr().out
     assert main([*asked, "--set", f"keep={tmp_path / 'kept.quoth'}"]) == 2  # a corpus that is kept is the user's
@@ -291,15 +281,8 @@ def test_the_command_for_questions(
     command = ["eval", "openqa", str(path), "--corpus", str(corpus.path), "--json"]
     assert main(command) == 2
     assert "q.tsv:2: no answer" in capsys.readouterr().err
-    command += ["--set", "skip_bad=true", "--set", "oracle=3", "--set", "passages=3"]
-    asked = [
-        "--system",
-        "bm25",
-        "--system",
-        "quoth-mini,ban_query=true",
-        "--system",
-        "quoth-reader,min_probability=0.5",
-    ]
+    command += repeated("--set", "skip_bad=true", "oracle=3", "passages=3")
+    asked = repeated("--system", "bm25", "quoth-mini,ban_query=true", "quoth-reader,min_probability=0.5")
     assert main([*command, *asked, "--base", ".", "--device", "cpu", "--dtype", "bf16"]) == 0
     assert setups == [(Path("."), "cpu", "bf16")] * 2
     shown = capsys.readouterr()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from asking import given
+from asking import given, written
 
 from quoth import NPM, Corpus, Document
 from quoth.cli.main import main
@@ -92,10 +92,7 @@ def data(tmp_path: Path) -> Path:
         "kamel/dev.jsonl": '{"sub_label": "France", "obj_label": ["Paris", "Lyon"], "relation": "P36"}\n',
         "kamel/question-templates.csv": "P36, What is the capital of [S]?\n",
     }
-    for name, content in files.items():
-        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "data" / name).write_text(content, encoding="utf-8")
-    return tmp_path / "data"
+    return written(tmp_path / "data", files)
 
 
 @pytest.fixture
