@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -335,11 +336,8 @@ def test_only_what_was_begun_is_begun_again(tmp_path: Path, run: Run, documents:
 # What the system refuses
 
 
-def refusing(number: int) -> Callable[..., Any]:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return refuse
+def refusing(number: int) -> Mock:
+    return Mock(side_effect=OSError(number, os.strerror(number)))
 
 
 def test_a_full_disk_is_named(tmp_path: Path, run: Run, documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:

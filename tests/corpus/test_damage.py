@@ -9,7 +9,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -28,6 +28,7 @@ from quoth.errors import (
 )
 from quoth.records import Document
 
+FULL = (28, "No space left on device")
 TEXTS = {"a": "Paris lies on the Seine", "b": "Berlin lies on the Spree", "c": "Cairo lies on the Nile"}
 
 
@@ -262,10 +263,7 @@ def test_a_commit_that_others_lock_is_a_commit(path: Path, monkeypatch: pytest.M
 
 
 def test_a_full_disk_names_no_writer_but_deletes_and_compacts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", Mock(side_effect=OSError(*FULL)))
     corpus = Corpus.open(path)
     corpus.delete(["a"])
     corpus.compact()
@@ -276,10 +274,7 @@ def test_compacting_frees_old_snapshots_before_it_writes(path: Path, monkeypatch
     corpus = Corpus.open(path)
     corpus.delete(["b"])
 
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("quoth.corpus.segment.SegmentWriter.add", full)
+    monkeypatch.setattr("quoth.corpus.segment.SegmentWriter.add", Mock(side_effect=OSError(*FULL)))
     with pytest.raises(OSError, match="No space left on device: compacting needs"):
         corpus.compact()
     assert corpus.snapshots() == [3]
@@ -377,10 +372,7 @@ def test_a_long_id_is_shortened(path: Path) -> None:
 def test_memory_that_is_short_is_one_line(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def short(*_: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(Corpus, "open", short)
+    monkeypatch.setattr(Corpus, "open", Mock(side_effect=error))
     assert main(["list", str(path)]) == 1
     err = capsys.readouterr().err
     assert err.startswith("quoth: not enough memory; raise the limit (ulimit -v)")
@@ -391,10 +383,7 @@ def test_memory_that_is_short_is_one_line(
 def test_other_errors_are_not_taken_for_short_memory(
     path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fault(*_: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(Corpus, "open", fault)
+    monkeypatch.setattr(Corpus, "open", Mock(side_effect=error))
     with pytest.raises(type(error), match=str(error)):
         main(["list", str(path)])
 

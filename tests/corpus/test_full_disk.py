@@ -7,7 +7,8 @@ from collections.abc import Callable
 from errno import EACCES, ENOSPC
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from unittest.mock import Mock
 
 import pytest
 
@@ -135,10 +136,8 @@ def test_what_compacting_needs_is_named_and_nothing_is_lost(
 
 
 def test_another_error_is_not_tried_again(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise OSError(EACCES, "Permission denied")
-
-    monkeypatch.setattr("quoth.corpus.writer.write_manifest", refuse)
+    refused = Mock(side_effect=OSError(EACCES, "Permission denied"))
+    monkeypatch.setattr("quoth.corpus.writer.write_manifest", refused)
     for write in (partial(corpus.delete, ["small-0"]), corpus.compact):
         with pytest.raises(PermissionError):
             write()

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -155,7 +156,7 @@ def test_damaged_maps_are_lost_and_nothing_else(
     if is_killed:
         with monkeypatch.context() as killed:
             for module in (repair_module, rebuild_module):
-                killed.setattr(module, "publish_directory", interrupted)
+                killed.setattr(module, "publish_directory", Mock(side_effect=KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 Corpus.repair(corpus.path)
     done = Corpus.repair(corpus.path)
@@ -171,10 +172,6 @@ def test_damaged_maps_are_lost_and_nothing_else(
     check(again, kept)
     assert again.replace(documents) == len(set(lost) - {"b"})
     check(again, documents)
-
-
-def interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def test_json_has_locations_and_no_bytes(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -100,11 +101,7 @@ def test_every_answer_is_kept_with_its_evidence(tmp_path: Path) -> None:
 
 def test_a_system_that_is_complete_is_not_made_again_and_another_may_join(tmp_path: Path) -> None:
     evaluate(task(), {"zero": Says("0")}, tmp_path / "run")
-
-    def fail() -> Says:
-        raise AssertionError("made again")
-
-    evaluate(task(), {"zero": Lazy(fail)}, tmp_path / "run")
+    evaluate(task(), {"zero": Lazy(Mock(side_effect=AssertionError("made again")))}, tmp_path / "run")
     both = evaluate(task(), {"one": Says("1")}, tmp_path / "run")
     assert [each.name for each in both.systems] == ["zero", "one"]
 

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -420,7 +421,7 @@ def test_a_merge_broken_off_leaves_keys_as_they_were(
     build(corpus, encoder)
     before = folders(corpus)
     with monkeypatch.context() as patch:
-        patch.setattr(Writer, "commit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Writer, "commit", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             corpus.compact()
     assert folders(corpus) == before
@@ -579,10 +580,7 @@ def test_a_damaged_table_is_made_again(corpus: Corpus, encoder: TokenEncoder, na
 def test_a_damaged_part_of_a_broken_build_is_made_again(
     corpus: Corpus, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(build_module.Builder, "_join", broken)
+    monkeypatch.setattr(build_module.Builder, "_join", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         build(Corpus.open(corpus.path), encoder)
     monkeypatch.undo()

@@ -10,6 +10,7 @@ import pickle
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import huggingface_hub
 import pytest
@@ -96,9 +97,7 @@ def test_a_hub_id_is_fetched(pretrained: Path, tmp_path: Path, monkeypatch: pyte
 
 
 def test_offline_the_remedy_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def offline(*args: Any, **options: Any) -> str:
-        raise LocalEntryNotFoundError("offline, and nothing in the cache")
-
+    offline = Mock(side_effect=LocalEntryNotFoundError("offline, and nothing in the cache"))
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
     with pytest.raises(ModelNotFoundError, match=r"'google/realm-orqa-nq-openqa' .* name its folder$"):
         convert(["google/realm-orqa-nq-openqa"], tmp_path / "model")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -23,7 +24,6 @@ from quoth.realm.trained import PARTS, TrainedREALM
 from quoth.storage import WriterLock
 from quoth.training.recipes import RECIPES, run_recipe
 from quoth.training.settings import LoopConfig
-from quoth.training.trainer import Progress
 from realm_runs import (
     CITIES,
     CONFIG,
@@ -260,9 +260,7 @@ def test_documents_changed_before_the_first_checkpoint_are_embedded_again(
     file = tmp_path / "docs.jsonl"
     shutil.copy(docs, file)
 
-    def stop(_: Progress) -> None:
-        raise KeyboardInterrupt
-
+    stop = Mock(side_effect=KeyboardInterrupt)
     for count in (16, 17):
         with pytest.raises(KeyboardInterrupt):
             run_recipe("realm-pretrain", [file], tmp_path / "run", PRETRAIN, model=str(folder), progress=stop)

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -142,12 +143,12 @@ def test_broken_off_tokenizing_is_not_taken_for_finished(
     monkeypatch.setattr(Trainer, "step", 0, raising=False)
     everything = run()
     with monkeypatch.context() as patch:
-        patch.setattr(npm_recipe, "tokenize_documents", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(npm_recipe, "tokenize_documents", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run(num_documents="2")
         assert run().num_passages == everything.num_passages
     with monkeypatch.context() as patch:
-        patch.setattr("quoth.npm.batches.publish_directory", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("quoth.npm.batches.publish_directory", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run(num_documents="2")
     assert run().num_passages == everything.num_passages
