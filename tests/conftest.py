@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from commands import Run
+
 MAY_SKIP = (
     "could not import '(bm25s|matplotlib|umap)'",  # the extra eval, which make does not install
     "umap-learn is not installed",
@@ -72,7 +74,7 @@ def openqa(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command in this process: exit code, standard output, standard error."""
     from quoth.cli.main import main
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import Run
 from golden_files import OLD, check_values
-
-Run = Callable[..., tuple[int, str, str]]
 
 NPM = ("--system", "npm", "--base", "base", "--set", "read=0", "--device", "cpu")
 READER = ("--system", "bm25", "--system", "reader", "--device", "cpu")

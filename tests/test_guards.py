@@ -9,13 +9,14 @@ import inspect
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_overloads
 
 import pytest
 
 import quoth
+from commands import Run
 from golden_files import OLD, check_text, check_values
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -24,7 +25,6 @@ BLANKS = ["The composer of the opera Carmen is [MASK].", "The president of Franc
 QUESTIONS = ["Who painted The Starry Night?", "Who discovered penicillin?"]
 LABELS = {"music": ["opera", "music"], "painting": ["painting", "picture"]}
 TEXT = "He made many canvases of cypresses and stars."
-Run = Callable[..., tuple[int, str, str]]
 
 
 def test_public_names_signatures_and_summaries() -> None:

@@ -8,7 +8,6 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -16,6 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 import quoth
+from commands import Run
 from quoth.answers.options import ResolvedOptions
 from quoth.arrays import open_array, save_array
 from quoth.cli.main import main
@@ -29,8 +29,6 @@ from quoth.records import Document
 from quoth.storage import WriterLock
 
 ROOT = Path(__file__).resolve().parent.parent
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import Run
 from quoth import Corpus, Document, Evidence, Prediction
 from quoth.cli import query
 
 TEXT = "👍 The church of Hagios Demetrios is in Thessaloniki."
 START = TEXT.index("Thessaloniki")
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from rich.text import Text
 
+from commands import Run
 from quoth import NPM, REALM, Corpus, Document, Evidence, Prediction
 from quoth.answers.options import FillOptions
 from quoth.cli import demo, query
@@ -39,8 +40,6 @@ from tiny import tiny_bert, tiny_realm
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "The church of Hagios Demetrios stands in Thessaloniki."
 START = TEXT.index("Thessaloniki")
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -8,18 +8,16 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from commands import Run
 from tiny import tiny_corpus, tiny_npm
 
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("uvicorn")
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

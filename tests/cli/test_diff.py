@@ -1,16 +1,15 @@
 """quoth diff: whose answers changed, and who only seems to."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from commands import Run
 from quoth import Corpus, Document
 from quoth.cli.diff import compared
 from quoth.records import Evidence, Prediction, Status
 
-Run = Callable[..., tuple[int, str, str]]
 STATE = "The river is long. {} is the head of the state. It rains."
 
 

@@ -13,9 +13,9 @@ from reportlab.lib.pdfencrypt import StandardEncryption
 from test_marks import quads, said
 from written import lines, pdf
 
+from commands import Run
 from quoth import Corpus, Evidence, Prediction, read_documents
 
-Run = Callable[..., tuple[int, str, str]]
 TWO = pdf(lines("One."), lines("The capital of Uganda is Kampala, and that of Kenya is Nairobi."))
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from commands import Run
 from quoth import Corpus, Document
 from quoth.corpus import duplicates
 from quoth.corpus.duplicates import plain, resemblance, shingles
 from quoth.errors import InputError
 
-Run = Callable[..., tuple[int, str, str]]
 WORDS = (
     *("amber", "basin", "copper", "delta", "ember", "fjord", "glacier", "harbour", "island", "jetty", "kernel"),
     *("lagoon", "meadow", "nickel", "orchard"),

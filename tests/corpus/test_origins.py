@@ -3,17 +3,15 @@
 import json
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from commands import Run
 from quoth import Corpus, Document
 from quoth.corpus.origins import Origins
 from quoth.errors import CorruptionError, UnknownDocumentError
 from quoth.source_map import encode
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 def write(folder: Path, **texts: str) -> Path:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import commands
 import quoth
 from quoth import Corpus, Document
 from quoth.corpus import rebuild as rebuild_module
@@ -20,8 +20,6 @@ from quoth.corpus.segment import PLACE_PARTS, PLACES, Places
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Likelihood, PassageShare
 from quoth.source_map import Run, encode, locate, runs_of
-
-Run_ = Callable[..., tuple[int, str, str]]
 
 
 def mapped(name: str, words: int, every: int = 1, first: int = 1) -> Document:
@@ -190,7 +188,7 @@ def test_json_has_locations_and_no_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("default")
-def test_the_command_line_names_the_place_and_what_is_left_out(tmp_path: Path, run: Run_) -> None:
+def test_the_command_line_names_the_place_and_what_is_left_out(tmp_path: Path, run: commands.Run) -> None:
     from written import docx, lines, pdf, xlsx
 
     (tmp_path / "files").mkdir()

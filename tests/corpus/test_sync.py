@@ -5,18 +5,17 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import quoth.corpus.sync as module
+from commands import Run
 from quoth import Corpus, Document, read_documents
 from quoth.corpus.sync import Synced, sync
 from quoth.errors import CorruptionError, FileWarning, InputError
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -4,19 +4,18 @@ import json
 import pickle
 import random
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import Run
 from quoth import NPM, Corpus, Document
 from quoth.corpus.bm25 import bm25
 from quoth.corpus.view import parts
 from quoth.corpus.where import date_of, dated, parse, values_of
 from quoth.errors import EmptyCorpusError, InputError, UnknownDocumentError
 
-Run = Callable[..., tuple[int, str, str]]
 RECORDS: list[dict[str, Any]] = [
     {"id": "a", "date": "2023-11-30", "source": "minutes", "year": 2023, "tags": ["x", "y"], "open": True},
     {"id": "b", "date": "2024-01-01T10:30", "source": "letters", "year": "2024", "open": "false", "pages": 3.5},

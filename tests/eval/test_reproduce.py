@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from commands import Run
 from quoth import Corpus, Document
 from quoth.errors import InputError
 from quoth.fields import check_fields
@@ -27,7 +28,6 @@ from quoth_eval.tasks.closed_files import present
 from tiny import tiny_npm
 
 PLACES = {**{name: name for name in ("data", "out", "old")}, "limit": 5}
-Run = Callable[..., tuple[int, str, str]]
 
 
 def test_every_table_and_figure_of_the_papers_is_named_once() -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import quoth
+from commands import Run
 from quoth.errors import InputError
 from quoth.sources.files import sources_of
 from quoth.sources.man import is_man, read
 from quoth.sources.roff import args_of, said
 
-Run = Callable[..., tuple[int, str, str]]
 MAN = r"""'\" t
 .\" A comment.
 .ie \n(.g .ds Aq \(aq
