@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,7 +59,7 @@ def corpus(tmp_path: Path, folder: Path) -> quoth.Corpus:
 
 @pytest.fixture
 def start(corpus: quoth.Corpus, folder: Path) -> Iterator[Callable[..., Get]]:
-    opened = []
+    opened = ExitStack()
 
     def call(files: Path | None = folder, limits: Limits | None = None, access: Access = HERE) -> Get:
         backend: Any = SimpleNamespace(
@@ -70,12 +71,11 @@ def start(corpus: quoth.Corpus, folder: Path) -> Iterator[Callable[..., Get]]:
             refresh=lambda: False,
         )
         client = TestClient(create_app(backend, limits, access, files=files), raise_server_exceptions=False)
-        opened.append(client.__enter__())
+        opened.enter_context(client)
         return lambda path, **given: client.get(f"/v1/{path}", params=given)
 
-    yield call
-    for each in opened:
-        each.__exit__(None, None, None)
+    with opened:
+        yield call
 
 
 def place(corpus: quoth.Corpus, name: str, phrase: str = "Kampala") -> dict[str, Any]:

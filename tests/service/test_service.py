@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ from tiny import TEXT, tiny_npm, tiny_realm
 
 TOKEN = "correct horse"
 HERE = Access(hosts=("testserver",))
+WRITING = Access(TOKEN, True, ("testserver",))
+"""For a client that has the token."""
 BLANK = "the capital of [MASK] is above the river"
 QUESTION = "What is the capital of France?"
 
@@ -66,17 +69,16 @@ def corpus(tmp_path: Path) -> quoth.Corpus:
 @pytest.fixture
 def start(models: Models) -> Iterator[Callable[..., TestClient]]:
     """Starts a service over corpora; all are stopped in the end."""
-    started: list[TestClient] = []
+    started = ExitStack()
 
     def call(*corpora: quoth.Corpus, access: Access = HERE, limits: Limits | None = None, **more: Any) -> TestClient:
         library = Library(models, [each.path for each in corpora])
-        client = TestClient(create_app(library, limits, access, **more), raise_server_exceptions=False)
-        started.append(client.__enter__())
-        return client
+        app = create_app(library, limits, access, **more)
+        headers = {"authorization": f"Bearer {TOKEN}"} if access is WRITING else {}
+        return started.enter_context(TestClient(app, raise_server_exceptions=False, headers=headers))
 
-    yield call
-    for each in started:
-        each.__exit__(None, None, None)
+    with started:
+        yield call
 
 
 def printed(capsys: pytest.CaptureFixture[str], records: list[Any]) -> list[Any]:
@@ -398,8 +400,7 @@ def test_a_mistake_is_a_problem(
 def test_every_method_of_a_path_is_named(
     corpus: quoth.Corpus, start: Any, method: str, path: str, allowed: str
 ) -> None:
-    client = start(corpus, access=Access(TOKEN, True, ("testserver",)))
-    answer = client.request(method, path, headers={"authorization": f"Bearer {TOKEN}"})
+    answer = start(corpus, access=WRITING).request(method, path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
@@ -440,8 +441,7 @@ def nested(levels: int) -> Any:
 
 def test_metadata_that_is_nested_deep(corpus: quoth.Corpus, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """64 levels are stored and shown; more are refused; what an older version stored is shown as far as it can be."""
-    client = start(corpus, access=Access(TOKEN, True, ("testserver",)))
-    client.headers["authorization"] = f"Bearer {TOKEN}"
+    client = start(corpus, access=WRITING)
     sent = [{"id": f"n{levels}", "text": "Zanzibar", "metadata": nested(levels)} for levels in (64, 65, 200)]
     assert client.post("/v1/documents", json={"documents": sent[:1]}).status_code == 201
     for each in sent[1:]:
@@ -489,8 +489,7 @@ def test_the_token_is_needed_and_says_nothing_of_the_corpus_without(corpus: quot
 
 
 def test_writing_with_a_token(corpus: quoth.Corpus, start: Any) -> None:
-    client = start(corpus, access=Access(TOKEN, True, ("testserver",)))
-    client.headers["authorization"] = f"Bearer {TOKEN}"
+    client = start(corpus, access=WRITING)
     new = {"documents": [{"id": "new", "title": "New", "text": "Zanzibar is an island.", "metadata": {"a": 1}}]}
     added = client.post("/v1/documents", json=new)
     assert (added.status_code, added.json()) == (201, {"corpus": "notes", "snapshot": 2, "written": 1})
@@ -512,8 +511,7 @@ def test_writing_with_a_token(corpus: quoth.Corpus, start: Any) -> None:
 
 
 def test_a_corpus_that_is_being_written_to_is_locked(corpus: quoth.Corpus, start: Any) -> None:
-    client = start(corpus, access=Access(TOKEN, True, ("testserver",)))
-    client.headers["authorization"] = f"Bearer {TOKEN}"
+    client = start(corpus, access=WRITING)
     with corpus._writing():
         answer = client.delete("/v1/documents", params={"id": "d/1"})
     assert (answer.status_code, answer.headers["retry-after"]) == (423, "1")
