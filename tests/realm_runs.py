@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 
 from quoth.corpus.corpus import Corpus
 from quoth.hub import ModelSource, locate
@@ -195,3 +196,12 @@ def assert_same_gradients(model: TrainedREALM, expected: TrainedREALM) -> None:
             torch.testing.assert_close(mine.double(), theirs, atol=1e-5, rtol=1e-3)
             largest = max(largest, float(theirs.abs().max()))
     assert largest > 1e-3
+
+
+def assert_gradients_of_both(path: Path, model: TrainedREALM, atol: float, rtol: float) -> None:
+    """What two processes have stored, each with its rank behind the path, are the model's gradients."""
+    for rank in range(2):
+        theirs = load_file(f"{path}-{rank}")
+        for name, parameter in model.parameters.items():
+            mine = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            torch.testing.assert_close(theirs[name], mine, atol=atol, rtol=rtol)

@@ -80,10 +80,8 @@ def test_the_light_path_gives_what_transformers_gives(folder: Path) -> None:
 def test_the_light_path_is_right_about_the_default_encoder() -> None:
     source = locate("quoth-mini-base", NPMConfig)
     model, tokenizer = load_base(source.encoder)
-    light, full = (
-        Transformer.load(source.encoder),
-        Transformer(model, tokenizer, fingerprint_of(parameters(model), tokenizer, None)),
-    )
+    light = Transformer.load(source.encoder)
+    full = Transformer(model, tokenizer, fingerprint_of(parameters(model), tokenizer, None))
     assert light.fingerprint == full.fingerprint
     inputs = [np.array(tokenizer(text)["input_ids"]) for text in TEXT]
     for found, wanted in zip(light.encode(inputs), full.encode(inputs), strict=True):

@@ -27,15 +27,12 @@ def given(scratch: Path, *corpora: Corpus, opens: Any = None, **more: Any) -> Gi
 
 
 def measured(
-    prepared: Prepared,
-    models: Mapping[str, Mapping[str, Any]] | None = None,
-    progress: ProgressCallback | None = None,
-    folder: Path | None = None,
+    prepared: Prepared, models: Mapping[str, Mapping[str, Any]], progress: ProgressCallback | None = None
 ) -> Report:
     """The report of all baselines, then of models with their options."""
     systems = {name: baseline({}) for name, baseline in prepared.baselines.items()}
-    systems |= {name: prepared.asks(name, options) for name, options in (models or {}).items()}
-    return evaluate(prepared.task, systems, folder, progress)
+    systems |= {name: prepared.asks(name, options) for name, options in models.items()}
+    return evaluate(prepared.task, systems, progress=progress)
 
 
 def mean(score: Score, measure: str = "exact_match") -> float | None:

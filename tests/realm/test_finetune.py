@@ -159,10 +159,8 @@ class HalfOf(World):
 
 
 def test_the_shares_of_two_processes_add_up(folder: Path, corpus: Corpus) -> None:
-    encoder, config = (
-        PassageEncoder.load(locate(str(folder), REALMConfig)),
-        FineTuneConfig(lora_rank=0, retriever_beam_size=6, num_reader_passages=3, batch_size=4),
-    )
+    encoder = PassageEncoder.load(locate(str(folder), REALMConfig))
+    config = FineTuneConfig(lora_rank=0, retriever_beam_size=6, num_reader_passages=3, batch_size=4)
     whole, loss, sums = make_task(folder, corpus, batch_size=4), 0.0, dict[str, torch.Tensor]()
     for rank in range(2):
         model = scattered(trained(folder, LEARNT, own_queries=True))

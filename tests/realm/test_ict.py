@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
@@ -23,6 +23,7 @@ from ranks import together
 from realm_runs import (
     CITIES,
     SENTENCES,
+    assert_gradients_of_both,
     assert_same_gradients,
     doubled,
     make_corpus,
@@ -116,11 +117,7 @@ def test_two_processes_give_the_gradients_of_one(folder: Path, corpus: Corpus, t
     model = scattered(trained(folder, TOWERS, own_queries=True))
     step = make_task(model, corpus).backward(5)
     assert losses == pytest.approx([step.loss] * 2, abs=1e-5)
-    for rank in range(2):
-        theirs = load_file(tmp_path / f"gradients-{rank}")
-        for name, parameter in model.parameters.items():
-            mine = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            torch.testing.assert_close(theirs[name], mine, atol=1e-5, rtol=1e-3)
+    assert_gradients_of_both(tmp_path / "gradients", model, atol=1e-5, rtol=1e-3)
 
 
 def test_it_learns_which_passage_a_sentence_was_taken_from(folder: Path, corpus: Corpus, tmp_path: Path) -> None:

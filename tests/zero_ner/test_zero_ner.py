@@ -288,10 +288,8 @@ def test_the_command_line_embeds_searches_and_explains(place: Path, capsys: pyte
         0,
         "one.quoth: 4 passages embedded (sq8)\n",
     )
-    question, entity = (
-        "Where is Paris?",
-        ["search", "one.quoth", "Where is Paris?", "--mode", "entity", "--model", "zero"],
-    )
+    question = "Where is Paris?"
+    entity = ["search", "one.quoth", question, "--mode", "entity", "--model", "zero"]
     code, out, _ = run(*entity, "--json", "--show-matches", "-k", "2")
     records = [json.loads(line) for line in out.splitlines()]
     assert code == 0
