@@ -170,13 +170,17 @@ class Opener:
         searches = options.get("passages", 3) is None or bool(options.get("hybrid"))
         key = (name, *(corpus.path for corpus in corpora), share, searches)
         if key not in self._opened:
-            folder = self.scratch / f"share-{share}"
-            samples = [sample_of(corpus, share, folder / corpus.path.name, self._seed) for corpus in corpora]
+            samples = [sample_of(corpus, share, self._place(corpus, share), self._seed) for corpus in corpora]
             self._opened[key] = self._open(name, samples, searches)
         if family_of(name) == "dense":
             lexical = options.get("lexical", "")
             return self._opened[key].adding(options.get("mu", 1.0 if lexical else 0.0), lexical)
         return self._opened[key]
+
+    def _place(self, corpus: Corpus, share: float) -> Path:
+        """Where a corpus's sample is made, with its name: two editions may have the same in different folders."""
+        digest = blake2b(str(corpus.path.absolute()).encode(), digest_size=8).hexdigest()
+        return self.scratch / f"share-{share}" / digest / corpus.path.name
 
     def _open(self, name: str, corpora: Sequence[Corpus], searches: bool) -> Any:
         device, dtype = self.setup.device, self.setup.dtype

@@ -10,6 +10,7 @@ from asking import given, written
 
 from quoth import NPM, Corpus, Document
 from quoth.cli.main import main
+from quoth.cli.options import Setup
 from quoth.errors import InputError
 from quoth.records import Evidence, Prediction
 from quoth_eval.charts import drawable
@@ -28,7 +29,7 @@ from quoth_eval.errors import (
 from quoth_eval.harness import read_run
 from quoth_eval.pages import as_markdown
 from quoth_eval.report import Result, Row
-from quoth_eval.systems import Asked, parse_system, sample_of, sampled_ids
+from quoth_eval.systems import Asked, Opener, parse_system, sample_of, sampled_ids
 from quoth_eval.tasks import GROUPS, NAMES, expand, find
 from quoth_eval.tasks.openqa import read_kamel
 from tiny import TEXT, tiny_npm
@@ -303,6 +304,18 @@ def test_a_sample_is_a_corpus_with_a_share_of_the_documents(corpus: Path, tmp_pa
     assert sample_of(whole, 0.5, sample.path, seed=1).snapshot == sample.snapshot
     assert sample_of(whole, 1, tmp_path / "unused") is whole
     assert not (tmp_path / "unused").exists()
+
+
+def test_corpora_of_the_same_name_have_samples_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the two editions that `swap` asks may have it."""
+    editions = [Corpus.create(tmp_path / year / "wiki.quoth") for year in ("2015", "2018")]
+    for edition in editions:
+        edition.add([Document(f"d{i}", "", f"Edition {edition.path.parent.name}.") for i in range(4)])
+    monkeypatch.setattr("quoth_eval.systems.load_predictor", lambda name, corpora, setup: corpora)
+    opener = Opener(Setup(), tmp_path / "scratch", 0)
+    samples = [opener("quoth-mini", [edition], {"corpus": 0.5})[0] for edition in editions]
+    assert [sample.name for sample in samples] == ["wiki", "wiki"]
+    assert [{each.text for each in sample.documents()} for sample in samples] == [{"Edition 2015."}, {"Edition 2018."}]
 
 
 def test_an_option_is_swept_and_so_is_the_size_of_the_corpus(
