@@ -230,6 +230,7 @@ def _with_systems(
     found = sorted(given.data.glob(pattern)) if given.data and pattern else ()
     own = replace(
         given,
+        scratch=given.scratch / spec.name,  # two tasks may make a corpus of one name
         files=given.files or tuple(f"{path}{colon}{part}" for path in found),
         systems=tuple(spelled),
         options={name: value for name, value in given.options.items() if name not in spec.names},

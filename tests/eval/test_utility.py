@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from math import log
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Any
 import pytest
 from asking import given, measured
 
+from commands import Run
 from quoth.datasets.blanks import Blank
 from quoth.errors import InputError
 from quoth.records import Likelihood, Passage, PassageShare
 from quoth_eval.task import Example
 from quoth_eval.tasks import find
 from quoth_eval.tasks.utility import likelihoods
+from tiny import tiny_realm
 
 TEXTS = ("Nothing here.", "She wrote in Paris.", "Paris, again.")
 
@@ -78,3 +81,15 @@ def test_a_run_of_pages(tmp_path: Path) -> None:
         measured(
             find("utility").prepare(given(tmp_path / "3", opens=SimpleNamespace(), files=(str(pages),)), {}), {"x": {}}
         )
+
+
+def test_two_tasks_of_one_call_read_the_same_pages(tmp_path: Path, run: Run) -> None:
+    """Each makes a corpus of its own of them."""
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text(
+        "".join(f'{{"id": "{name}", "text": "In {name} Paris stands here."}}\n' for name in "abc"), "utf-8"
+    )
+    model = tiny_realm(tmp_path / "realm")
+    code, out, _ = run("eval", "cloze", "utility", pages, "--system", model, "--limit", 4, "--json")
+    assert code == 0
+    assert [json.loads(line)["task"] for line in out.splitlines()] == ["cloze", "utility"]
