@@ -3,17 +3,21 @@
 With QUOTH_TEST_SKIPS=listed, a test that is skipped for another reason than one of `MAY_SKIP` fails the run.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-from commands import Run
+if TYPE_CHECKING:
+    from commands import Run
 
 MAY_SKIP = (
     "could not import '(bm25s|matplotlib|umap)'",  # the extra eval, which make does not install

@@ -23,7 +23,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -84,8 +84,15 @@ class Segment:
 
     @property
     def entry(self) -> SegmentEntry:
-        """This segment's entry in a manifest, whose fields are attributes of the segment."""
-        return SegmentEntry(**{each.name: getattr(self, each.name) for each in fields(SegmentEntry)})
+        """This segment's entry in a manifest."""
+        return SegmentEntry(
+            name=self.name,
+            first_row=self.first_row,
+            first_document=self.first_document,
+            num_documents=self.num_documents,
+            num_passages=self.num_passages,
+            sha256=self.sha256,
+        )
 
     def has_its_sizes(self) -> bool:
         """Whether the files that are open are as long as they were: reading a mapped one past its end is fatal."""
@@ -312,7 +319,7 @@ class SegmentWriter:
             self._stream.write(text)
         source_map, begin = document.source_map, self._places.tell()
         self._document_places.extend((begin, begin + len(source_map), crc32(source_map)))
-        frames = [*frames_of(source_map)]
+        frames = [*frames_of(source_map)] if source_map else []
         firsts, lasts = [frame[0] for frame in frames], [frame[1] for frame in frames]
         for start, end in ranges:
             inside = frames[bisect_right(lasts, start) : bisect_left(firsts, end)]
