@@ -47,8 +47,9 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     save_pieces(path, [array])
 
 
-def save_pieces(path: Path, pieces: Iterable[NDArray[Any]]) -> None:
-    """Writes a `.npy` file of arrays end to end, at least one array; one in memory at a time."""
+def save_pieces(path: Path, pieces: Iterable[NDArray[Any]]) -> int:
+    """Writes a `.npy` file of arrays end to end, at least one array; one in memory at a time. Returns the number of
+    rows."""
     rows = 0
     like: NDArray[Any] | None = None
     with create(path) as stream:
@@ -62,6 +63,7 @@ def save_pieces(path: Path, pieces: Iterable[NDArray[Any]]) -> None:
         assert like is not None
         stream.seek(0)
         _write_header(stream, like, rows)
+    return rows
 
 
 def _write_header(stream: BinaryIO, like: NDArray[Any], rows: int) -> None:

@@ -230,6 +230,8 @@ class Snapshot:
 
     def _deleted_in(self, segment: Segment) -> NDArray[np.int64]:
         """The deleted passages of a segment, counted in it."""
+        if not self.num_deleted(segment):
+            return np.empty(0, np.int64)
         return np.flatnonzero(self.deletions.hide(np.arange(segment.first_row, segment.last_row)))
 
     def live_documents(self, segment: Segment) -> Iterator[int]:

@@ -303,7 +303,8 @@ def _copy_table(part: Path, tables: Sequence[Path], origin_P2: NDArray[np.int64]
         for number, numbers in _runs(origin_P2)
         if number >= 0
     )
-    save_pieces(part / "vectors.npy", copied)
+    written = save_pieces(part / "vectors.npy", copied)
+    assert written == total
     atomic_write_json(part / TABLE, facts | {"tokens": total})
 
 

@@ -287,8 +287,9 @@ def save_columns(folder: Path, pieces: Callable[[], Iterable[KeyColumns]]) -> No
     save_array(folder / "origin.npy", np.concatenate(origins))
     # Two bytes per token do for passages below 65,536 characters, which nearly all are.
     narrow = np.uint16 if longest < 1 << 16 else np.uint32
-    save_pieces(folder / "kind.npy", _numbers(kinds_G, pieces()))
-    save_pieces(folder / "place.npy", (_places(piece).astype(narrow) for piece in pieces()))
+    kinds = save_pieces(folder / "kind.npy", _numbers(kinds_G, pieces()))
+    places = save_pieces(folder / "place.npy", (_places(piece).astype(narrow) for piece in pieces()))
+    assert kinds == places == total
 
 
 def _numbers(kinds_G: NDArray[Any], pieces: Iterable[KeyColumns]) -> Iterator[NDArray[np.uint32]]:

@@ -57,6 +57,7 @@ class Access:
     hosts: Collection[str] = LOOPBACK
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "hosts", frozenset(map(str.lower, self.hosts)))
         if self.token is not None and (len(self.token) < LEAST_TOKEN or not self.token.isascii()):
             raise InputError(
                 f"the token has {len(self.token)} characters; it must have {LEAST_TOKEN} or more, all ASCII"
@@ -68,7 +69,7 @@ class Access:
         """The status and the reason if a request may not be answered; tokens are compared in constant time."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if self.hosts and name.removesuffix(".") not in map(str.lower, self.hosts):
+        if self.hosts and name.removesuffix(".") not in self.hosts:
             return 421, f"this service is not {name or 'named'!r}; start it with --allow-host to answer under that name"
         if self.token is None or path in OPEN or path.startswith("/page/"):
             return None
