@@ -15,7 +15,7 @@ import json
 import random
 from collections.abc import Sequence
 
-from quoth.corpus.documents import read_text
+from quoth.corpus.documents import read_records
 from quoth.text.boundaries import STOP_WORDS
 from quoth.text.tokenizer import MASK
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     rng = random.Random(options.seed)
-    rows = [json.loads(line) for line in read_text(options.questions).split("\n") if line.strip()]
+    rows = [dict(row) for _, row in read_records(options.questions)]
     written = 0
     with gzip.open(options.output, "wt", encoding="utf-8") as out:
         for row in rows:
