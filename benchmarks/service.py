@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
@@ -152,6 +152,9 @@ def over_http(address: str, texts: Sequence[str], given: argparse.Namespace, cli
             ask(number)
         except OSError as error:
             faults.append(str(error))
+            start.abort()
+        except threading.BrokenBarrierError:  # another client could not connect
+            pass
 
     def ask(number: int) -> None:
         connection = HTTPConnection(urlsplit(address).netloc)
@@ -170,9 +173,10 @@ def over_http(address: str, texts: Sequence[str], given: argparse.Namespace, cli
     threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
     for each in threads:
         each.start()
-    start.wait()
+    with suppress(threading.BrokenBarrierError):
+        start.wait()
     begin = time.perf_counter()
-    time.sleep(given.seconds)
+    time.sleep(0 if faults else given.seconds)
     done.set()
     for each in threads:
         each.join()

@@ -108,7 +108,7 @@ def _svg(draw: Callable[[Any], None], height: float, num_series: int) -> str:
         draw(figure.add_subplot())
         if num_series > 1:
             figure.legend(loc="outside lower left")
-        named = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        named: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(file, format="svg", transparent=True, metadata=named)
     svg = file.getvalue()
     return svg[svg.index("<svg") :].replace(_INK, "currentColor")

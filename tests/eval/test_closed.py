@@ -30,7 +30,7 @@ from tiny import TEXT, tiny_npm
 SETS = {
     "agn/test.csv": 'Class Index,Title,Description\n4,"A, B",Chips\\are new\n2,Goal,Two nil\n',
     "agn/verbalizers.txt": "vote, law, state\ngame, ball\ntrade, shop, buy\nchip, web\n",
-    "sst2/test.tsv": "__label__3\tmiddling\n__label__5\tIt 's great !\n__label__2\tI do n't care .\n",
+    "sst2/test.tsv": "__label__3\tmiddling\n__label__5\tIt 's great\u2028!\n__label__2\tI do n't care .\n",
     "sst2/verbalizers.txt": "bad, awful, poor\ngood, fine\n",
     "mr/test.jsonl": json.dumps({"sentence": '"a ""big"" one , "', "label": "1"}) + "\n",
     "subj/test.jsonl": '{"sentence": "he leaves .", "label": 1}\n',

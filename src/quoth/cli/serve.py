@@ -291,9 +291,13 @@ def _here(
             library.embed()
         host, port = listening.getsockname()[:2]
         log_lines()
-        results().print(f"http://{f'[{host}]' if ':' in host else host}:{port}", soft_wrap=True)
+        results().print(_url(host, port), soft_wrap=True)
         run(served, listening)
     note("stopped")
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _on_ray(
@@ -340,7 +344,7 @@ def _on_ray(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(served, *address)
     try:
-        results().print(f"http://{address[0]}:{address[1]}", soft_wrap=True)
+        results().print(_url(*address), soft_wrap=True)
         with suppress(KeyboardInterrupt):
             signal.pause()
     finally:

@@ -358,9 +358,9 @@ def scaling(replicas: int, most: int | None) -> dict[str, Any]:
 
 
 def start(application: serve.Application, host: str, port: int) -> None:
-    """Serve it at http://host:port; returns when it answers. Raises ClusterError."""
+    """Serve it on this host and port; returns when it answers. Raises ClusterError."""
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    with starting(f"the service at http://{host}:{port}"):
+    with starting(f"the service on {host}, port {port}"):
         serve.start(http_options={"host": host, "port": port})
         try:
             serve.run(application, name=NAME)

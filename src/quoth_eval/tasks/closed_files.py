@@ -179,7 +179,7 @@ def _sentences(path: Path, ending: str, text: str, label: str) -> Rows:
 
 def _sst2(path: Path) -> Rows:
     """Rows `__label__5<tab>text`; 3 of the five labels is neutral and left out."""
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    for number, line in enumerate(StringIO(read_text(path)), start=1):
         label, tab, text = line.strip().partition("\t")
         if not tab or not label[-1:].isdigit():
             raise InputError(f"{path}:{number}: not a label, a tab and a text; fix or remove the line")
