@@ -14,7 +14,7 @@ from pptx import Presentation
 from written import docx, pptx, xlsx
 
 from quoth.sources import docx as word
-from quoth.sources import epub, odt
+from quoth.sources import epub, odp, ods, odt
 from quoth.sources import pptx as slides
 from quoth.sources import xlsx as sheets
 
@@ -84,6 +84,14 @@ def test_a_workbook_by_hand() -> None:
     assert alone.text == "Countries\n\nCountry: Kenya | Since: 1963"
 
 
+def test_shares_are_read_as_they_are_shown() -> None:
+    book = load_workbook(io.BytesIO(xlsx(Votes=[("Ann", 0.256), ("Bo", 1), ("Cy", 0.25), ("Di", 7)])))
+    for cell, shown in (("B1", "0.0%"), ("B2", "0%"), ("B3", "General"), ("B4", "0.00")):
+        book["Votes"][cell].number_format = shown
+    book.save(stream := io.BytesIO())
+    assert sheets.read(stream.getvalue()).text == "Votes\n\nAnn | 25.6%\nBo | 100%\nCy | 0.25\nDi | 7"
+
+
 def test_empty_columns_separate_tables() -> None:
     months = [("Month", "Units"), ("May", 498), ("June", 52)]
     beside = [(None, *row, None, *more) for row, more in zip(months, [("checked",), ("by Ann",), ()], strict=True)]
@@ -149,7 +157,7 @@ def repacked(content: bytes, change: Callable[[str, bytes], bytes], **more: byte
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("reader", [word, odt, epub, sheets, slides])
+@pytest.mark.parametrize("reader", [word, odt, odp, ods, epub, sheets, slides])
 def test_what_is_no_document_says_why(reader) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match="not a document of this format"):
         reader.read(b"PK\x03\x04 nothing")

@@ -28,7 +28,7 @@ class Setup(NamedTuple):
 Keys = Literal["tokens", "passages", "entities"]
 Format = Literal[
     "jsonl", "csv", "tsv", "parquet", "text", "markdown", "rst", "man",
-    "pdf", "html", "docx", "pptx", "xlsx", "odt", "epub", "eml",
+    "pdf", "html", "docx", "pptx", "xlsx", "odt", "odp", "ods", "epub", "eml",
 ]  # fmt: skip
 Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
@@ -136,8 +136,8 @@ FormatName = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Read DOCS as jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx, xlsx, odt, epub "
-        "or eml, whatever their suffix.",
+        help="Read DOCS as jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx, xlsx, odt, odp, "
+        "ods, epub or eml, whatever their suffix.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]

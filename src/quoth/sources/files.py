@@ -33,11 +33,12 @@ DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 _FORMATS_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _FORMATS_BY_SUFFIX |= {".txt": "text", ".md": "markdown", ".markdown": "markdown", ".rst": "rst"}
 _FORMATS_BY_SUFFIX |= {".html": "html", ".htm": "html", ".xhtml": "html"}
-_FORMATS_BY_SUFFIX |= {f".{name}": name for name in ("pdf", "docx", "pptx", "xlsx", "odt", "epub", "eml")}
+_FORMATS_BY_SUFFIX |= {f".{name}": name for name in ("pdf", "docx", "pptx", "xlsx", "odt", "odp", "ods", "epub", "eml")}
 _SUFFIXES = f"{', '.join(_FORMATS_BY_SUFFIX)}, .1 to .9 (manual pages)"
 _SECTION = re.compile(r"\.[1-9][a-z]{0,12}")
 PARSERS = {"pdf": "pypdfium2", "html": "selectolax", "eml": "selectolax"}
-PARSERS |= {"docx": "docx", "pptx": "pptx", "xlsx": "openpyxl", "odt": "lxml", "epub": "selectolax"}
+PARSERS |= {"docx": "docx", "pptx": "pptx", "xlsx": "openpyxl", "epub": "selectolax"}
+PARSERS |= {"odt": "lxml", "odp": "lxml", "ods": "openpyxl"}
 """The formats that are read by parsers of other people, and the module that each needs."""
 TEXTS = ("text", "markdown", "rst", "man")
 """The formats that are text, in any encoding."""
