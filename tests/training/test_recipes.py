@@ -270,6 +270,15 @@ def test_documents_that_are_evaluated_on_are_never_trained_on(recipe: str, docs:
     assert quoth.NPM.from_pretrained(tmp_path / "run" / "best").config.num_masks == 2
 
 
+def test_pages_without_blanks_are_refused_before_the_first_step(recipe: str, docs: Path, tmp_path: Path) -> None:
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text(json.dumps({"text": "Nothing here recurs."}), encoding="utf-8")
+    settings = {"steps": "4", "evaluate_on": str(pages), "evaluate_every": "2"}
+    with pytest.raises(InputError, match="no phrase of kind 'any' occurs in two passages of these pages"):
+        run_recipe(recipe, [str(docs)], tmp_path / "run", settings)
+    assert not (tmp_path / "run" / "log.jsonl").exists()
+
+
 def test_a_stopped_run_can_be_used_and_then_extended(recipe: str, docs: Path, tmp_path: Path) -> None:
     """CONFIG has a checkpoint every 5 steps."""
     with pytest.raises(KeyboardInterrupt):

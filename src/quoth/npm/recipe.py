@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -19,7 +20,7 @@ import torch
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.datasets.blanks import KINDS, draw_blanks
+from quoth.datasets.blanks import KINDS, Blank, draw_blanks
 from quoth.datasets.judging import normalise
 from quoth.encoders.transformer import load_base, load_masked_lm
 from quoth.npm.batches import TokenizedDocuments, chain_of_neighbours, tokenize_documents
@@ -38,6 +39,9 @@ BLANKS_AT_A_TIME = 32
 
 def prepare(run: Run, config: TrainConfig) -> Job:
     """Tokenize the documents, unless an earlier call has done it, and load the encoder."""
+    if config.evaluate_on and run.world.is_main:
+        with _held_out(config):
+            pass  # what is wrong with these pages is told now, not at the first measurement
     source = run.source(NPMConfig)
     if source.adapter is not None and not config.warm_start:
         config = replace(config, warm_start=str(source.adapter))
@@ -55,12 +59,7 @@ def prepare(run: Run, config: TrainConfig) -> Job:
 def _measure(config: TrainConfig, base: str | None, model: Path) -> Mapping[str, float]:
     """The share of exact answers among blanks of held-out pages. NPM searches BM25's best of the other passages; its
     parametric twin fills a blank with one token."""
-    with tempfile.TemporaryDirectory(prefix="quoth-blanks-") as folder:
-        corpus = Corpus.create(Path(folder) / "pages.quoth", MEASURED)
-        corpus.add(read_documents(config.evaluate_on))
-        passages = list(corpus.passages())
-        drawn = [blank for kind in KINDS for blank in draw_blanks(passages, kind, config.evaluate_blanks, seed=0)]
-        blanks = sorted(drawn, key=lambda blank: blank.row)
+    with _held_out(config) as (corpus, blanks):
         twin = config.contrast_with == "nothing"
         loaded: Any = (
             MaskedModel.from_pretrained(str(model)) if twin else NPM.from_pretrained(model, corpus=corpus, base=base)
@@ -72,6 +71,17 @@ def _measure(config: TrainConfig, base: str | None, model: Path) -> Mapping[str,
             said = [normalise(found[0].text) if found else None for found in filled]
             right += sum(text == normalise(blank.answer) for blank, text in zip(part, said, strict=True))
     return {"score": right / len(blanks)}
+
+
+@contextmanager
+def _held_out(config: TrainConfig) -> Iterator[tuple[Corpus, list[Blank]]]:
+    """The held-out pages, for as long as they are measured, and their blanks. Raises InputError if there are none."""
+    with tempfile.TemporaryDirectory(prefix="quoth-blanks-") as folder:
+        corpus = Corpus.create(Path(folder) / "pages.quoth", MEASURED)
+        corpus.add(read_documents(config.evaluate_on))
+        passages = list(corpus.passages())
+        drawn = [blank for kind in KINDS for blank in draw_blanks(passages, kind, config.evaluate_blanks, seed=0)]
+        yield corpus, sorted(drawn, key=lambda blank: blank.row)
 
 
 def _data(run: Run, tokenizer: TextTokenizer, config: TrainConfig) -> TokenizedDocuments:
