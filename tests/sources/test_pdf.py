@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pypdfium2
 import pytest
@@ -106,6 +107,84 @@ def test_hyphens_at_line_ends() -> None:
     found = locate(places, at, at + 7)
     assert found is not None
     assert len(found.rectangles) == 2
+
+
+def test_hyphens_of_words_that_the_text_has_once() -> None:
+    source = read(pdf(lines("It takes two-", "thirds of a foil-", "covered govern-", "ment and Zür-", "cher Zeitung.")))
+    assert source.text == "It takes two-thirds of a foil-covered government and Zürcher Zeitung."
+
+
+def test_a_line_after_which_there_was_room_ends_a_paragraph() -> None:
+    items = (
+        "150 g of bacon",
+        "3 onions of medium size",
+        "1 spoon of oil or butter from the farm",
+    )
+    assert read(pdf(lines(*items))).text.split("\n\n") == list(items)
+
+
+def test_an_indented_line_goes_on_with_what_hangs_or_begins_after_a_sentence() -> None:
+    def drawn(first: str) -> str:
+        def draw(canvas: Canvas) -> None:
+            lines(first, left=72, top=700)(canvas)
+            lines("the houses by the water were sold.", left=90, top=686.25)(canvas)
+
+        return read(pdf(draw)).text
+
+    assert drawn("Baker, A. (2003), “On the use of") == (
+        "Baker, A. (2003), “On the use of the houses by the water were sold."
+    )
+    assert drawn("It was the end of the year.") == "It was the end of the year.\n\nthe houses by the water were sold."
+
+
+def test_heads_that_touch_the_text_are_left_out_if_half_of_the_pages_have_them() -> None:
+    def page(number: int, told: str) -> Callable[[Canvas], None]:
+        texts = [f"On page {number} it says {told}, which is a sentence of a line.", f"Amended at: town hall, {number}"]
+        return lines(*["It is told as it was."] * 4, *texts, top=110)
+
+    pages = [page(1, "how"), page(2, "why"), page(3, "where"), page(4, "when")]
+    assert "Amended" not in read(pdf(*pages)).text
+    assert read(pdf(*pages[:2])).text.count("Amended") == 2
+
+
+def test_two_columns_below_a_heading_in_one_of_them() -> None:
+    left = both(
+        lines("Beef Jerky", left=60, top=720, size=24),
+        lines(*(f"This is how to dry the meat, line {n}" for n in range(6)), left=60, top=690),
+    )
+    right = lines(*(f"The soup is made of water, line {n}" for n in range(9)), left=320, top=722)
+    text = read(pdf(both(left, right))).text
+    assert text.index("dry the meat, line 5") < text.index("water, line 0")
+
+
+def test_a_character_that_pdfium_counts_but_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it does if the first of a page is not known."""
+    told = pypdfium2.raw.FPDFText_GetText
+
+    def without_first(page: Any, start: int, count: int, buffer: Any) -> int:
+        written = int(told(page, start, count, buffer))
+        buffer[: written - 1] = buffer[1:written]
+        return written - 1
+
+    monkeypatch.setattr(pypdfium2.raw, "FPDFText_GetText", without_first)
+    assert read(pdf(lines("Only these words.", "And more."))).text == "Only these words. And more."
+
+
+@pytest.mark.parametrize(
+    ("title", "read_as"),
+    [
+        ("Microsoft Word - E mail to all.docx", "E mail to all"),
+        ("minutes 2024-05.pdf", "minutes 2024-05"),
+        ("Untitled", None),
+        ("Of Docx and men", "Of Docx and men"),
+    ],
+)
+def test_a_title_made_of_a_files_name(title: str, read_as: str | None) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.setTitle(title)
+        canvas.drawString(72, 700, "Text.")
+
+    assert read(pdf(draw)).metadata.get("title") == read_as
 
 
 def test_a_sentence_goes_on_over_pages_and_gaps_begin_paragraphs() -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache, cached_property
-from importlib.resources import files
+from functools import cached_property
 from itertools import chain
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from quoth.index.fusion import FUSION_DEPTH, shares_of_sum
 from quoth.index.options import Mode, SearchOptions
 from quoth.records import Hit, Hits
 from quoth.registry import SYSTEMS, named
+from quoth.text.dictionary import dictionary
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -149,13 +149,6 @@ class Finder:
         text = self.as_spelled(query)[0] if mode == "auto" else query
         [ranking] = self.rankings([text], k, [()], mode)
         return ranking, text if text != query else ""
-
-
-@cache
-def dictionary() -> frozenset[str]:
-    """English words, British and American, in lower case: the list that comes with SymSpell."""
-    lines = files("symspellpy").joinpath("frequency_dictionary_en_82_765.txt").read_text("utf-8-sig").splitlines()
-    return frozenset(line.partition(" ")[0] for line in lines)
 
 
 def _slips(word: str) -> Iterator[str]:

@@ -1,183 +1,55 @@
-"""Words on pages: which make a line, a column, a table, a paragraph, and in what order a person reads them.
+"""Pages as a person reads them: their columns, paragraphs and tables in order, as a text with the place of each word.
 
-Knows rectangles, in points from a page's upper left corner; running heads, feet and page numbers, which are left out;
-hyphens at the ends of lines. Does not know PDF.
+Knows strips of words; hyphens at the ends of lines. Does not know PDF.
 
-A strip is the words at one height, a piece of it those without a wide gap between them. If an empty column goes down
-through several strips, they are read column by column where the columns are prose, else row by row, as a table.
+If an empty column goes down through several strips, they are read column by column where the columns are prose, else
+row by row, as a table.
 """
 
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, pairwise, zip_longest
+from itertools import zip_longest
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from quoth.source_map import WHOLE
+from quoth.sources.cells import are_marks, is_bullet, is_headed, is_mark, rows_of
 from quoth.sources.source import Piece, Text
+from quoth.sources.strips import (
+    GUTTER,
+    Line,
+    Page,
+    Strip,
+    Word,
+    columns_of,
+    groups_of,
+    height_of,
+    top_of,
+    words_of,
+)
+from quoth.text.dictionary import dictionary
 
 HYPHENS = ("-", "\u00ad", "\u2010", "\ufffe")
-_BULLET = re.compile(r"[•‣▪●○◦*–-]$|\(?(\d{1,3}|[a-zA-Z])[.)]$")
-_PAGE_NUMBER = re.compile(r"(page )?[-–—]?\s?(\d+|[ivxlc]+)(\s?(of|/)\s?\d+)?\s?[-–—]?", re.IGNORECASE)
-_EDGE = 0.12
-"""The share of a page's height, above and below, in which heads and feet are."""
-_GUTTER, _CLOSE = 0.9, 2.5
-"""In heights of a line: the least gap between two pieces, the most between strips that may share columns."""
+_ENDS = ".!?:;…)]”’\"'"
+_AROUND = ".,;:!?()[]“”‘’\"'"
 _PROSE = 3.5
 """The mean number of words in a piece from which a column is read by itself."""
-
-
-class Word(NamedTuple):
-    """A word and its rectangle. If it ends in a hyphen, `stem` is where what is before that ends."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-    text: str
-    stem: float = 0.0
-
-
-Line = list[Word]
-Strip = list[Line]
-Gaps = list[tuple[float, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page's size and strips, from above, after its text was made level: `turn` quarters of a circle, clockwise."""
-
-    width: float
-    height: float
-    strips: list[Strip]
-    turn: int = 0
-
-
-def strips_of(words: Sequence[Word]) -> list[Strip]:
-    """The words at each height: their middles differ by less than a third of their heights."""
-    rows: list[list[Word]] = []
-    middle = limit = 0.0
-    for word in sorted(words, key=lambda word: word.top + word.bottom):
-        if not rows or (word.top + word.bottom) / 2 - middle > limit:
-            rows.append([])
-            middle, limit = (word.top + word.bottom) / 2, (word.bottom - word.top) / 3
-        rows[-1].append(word)
-    return [_pieces(sorted(row)) for row in rows]
-
-
-def _pieces(row: Line) -> Strip:
-    pieces = [[row[0]]]
-    for before, word in pairwise(row):
-        if word.left - before.right > _GUTTER * (word.bottom - word.top):
-            pieces.append([])
-        pieces[-1].append(word)
-    return pieces
-
-
-def _words(strip: Strip) -> Line:
-    return [*chain.from_iterable(strip)]
-
-
-def _height(strip: Strip) -> float:
-    return max(word.bottom - word.top for word in _words(strip))
-
-
-def _top(strip: Strip) -> float:
-    return min(word.top for word in _words(strip))
-
-
-def _bottom(strip: Strip) -> float:
-    return max(word.bottom for word in _words(strip))
-
-
-def without_heads(pages: Sequence[Page]) -> Iterator[list[Strip]]:
-    """The pages' strips without running heads, feet and page numbers: what is apart at a page's edge, and is a number
-    or, but for its numbers, is there on three pages or more, or on both of two."""
-    edges = [[*_edge_strips(page)] for page in pages]
-    counts = Counter(key for page in edges for key, _, _ in page)
-    for page, edge in zip(pages, edges, strict=True):
-        left_out = set[int]()
-        for key, number, outermost in edge:
-            is_number = len(pages) > 1 and outermost and _PAGE_NUMBER.fullmatch(key[1])
-            if is_number or counts[key] >= min(3, max(2, len(pages))):
-                left_out.add(number)
-        yield [strip for number, strip in enumerate(page.strips) if number not in left_out]
-
-
-def _edge_strips(page: Page) -> Iterator[tuple[tuple[bool, str], int, bool]]:
-    """The strips apart at the upper and the lower edge: (is above, text with 0 for each number), number, whether it is
-    the outermost."""
-    for above in (True, False):
-        inward = [*enumerate(page.strips)] if above else [*enumerate(page.strips)][::-1]
-        apart = 0
-        for depth, (number, strip) in enumerate(inward[:3], 1):
-            if not (_bottom(strip) < _EDGE * page.height if above else _top(strip) > (1 - _EDGE) * page.height):
-                break
-            following = page.strips[number + 1 if above else number - 1] if depth < len(inward) else strip
-            gap = _top(following) - _bottom(strip) if above else _top(strip) - _bottom(following)
-            if depth == len(inward) or gap > 0.8 * _height(strip):
-                apart = depth
-        for number, strip in inward[:apart]:
-            text = " ".join(word.text for word in _words(strip))
-            yield (above, re.sub(r"\d+", "0", text)), number, number == inward[0][0]
-
-
-def _gaps(strip: Strip) -> Gaps:
-    rights, lefts = [-1e9, *(piece[-1].right for piece in strip)], [*(piece[0].left for piece in strip), 1e9]
-    return [(low, high) for low, high in zip(rights, lefts, strict=True) if high > low]
-
-
-def _inner(gaps: Gaps, words: Line) -> list[float]:
-    """The middles of the gaps that have text on both sides."""
-    left, right = min(word.left for word in words), max(word.right for word in words)
-    return [(low + high) / 2 for low, high in gaps if low >= left and high <= right]
-
-
-def _groups(strips: Sequence[Strip]) -> Iterator[tuple[list[Strip], list[float]]]:
-    """Strips in a row, and the gaps that go down through all of them, if any."""
-    single: list[Strip] = []
-    at = 0
-    while at < len(strips):
-        gaps, inner, end = _gaps(strips[at]), list[float](), at + 1
-        words = _words(strips[at])
-        while end < len(strips) and _top(strips[end]) - _bottom(strips[end - 1]) < _CLOSE * _height(strips[end]):
-            both = ((max(a, c), min(b, d)) for a, b in gaps for c, d in _gaps(strips[end]))
-            common = [gap for gap in both if gap[1] - gap[0] >= _GUTTER * _height(strips[end]) * 0.6]
-            more = words + _words(strips[end])
-            if not (found := _inner(common, more)):
-                break
-            gaps, inner, words, end = common, found, more, end + 1
-        if (end - at > 1 and sum(len(strip) > 1 for strip in strips[at:end]) > 1) or end - at > 2:
-            if single:
-                yield single, []
-                single = []
-            yield [*strips[at:end]], inner
-            at = end
-        else:
-            single.append(strips[at])
-            at += 1
-    if single:
-        yield single, []
-
-
-def _columns(strips: Sequence[Strip], cuts: Sequence[float]) -> list[list[Strip]]:
-    """The pieces between the cuts, per strip; a strip may have none there."""
-    limits = [-1e9, *sorted(cuts), 1e9]
-    return [
-        [[piece for piece in strip if low <= (piece[0].left + piece[-1].right) / 2 < high] for strip in strips]
-        for low, high in pairwise(limits)
-    ]
+_BESIDE = 8
+"""At least so many lines of prose are beside a line of notes in its margin."""
 
 
 def joins_in(pages: Iterable[Page]) -> Callable[[str, str], bool]:
-    """Whether a word that is cut at a hyphen is one word: unless the text has it with the hyphen, and only so."""
-    seen = {word.text.strip(".,;:!?()").lower() for page in pages for strip in page.strips for word in _words(strip)}
+    """Whether a word that is cut at a hyphen is one word: unless the text has it with the hyphen, and only so, or has
+    neither, and English has its halves but not the whole."""
+    seen = {word.text.strip(_AROUND).lower() for page in pages for strip in page.strips for word in words_of(strip)}
 
     def joins(head: str, tail: str) -> bool:
-        tail = tail.rstrip(".,;:!?)")
-        return tail[:1].islower() and not ((head + "-" + tail).lower() in seen and (head + tail).lower() not in seen)
+        head, tail = head.lstrip(_AROUND), tail.rstrip(_AROUND)
+        if not tail[:1].islower():
+            return False
+        whole, halves = (head + tail).lower(), (head.lower(), tail)
+        if whole in seen or "-".join(halves) in seen:
+            return whole in seen
+        return whole in dictionary() or not dictionary().issuperset(halves)
 
     return joins
 
@@ -190,16 +62,24 @@ class Writer:
         self._number, self._scale, self._turn = 0, (1.0, 1.0), 0
         self._last = ""
         self._is_first = False
+        self._heads: Strip = []
 
-    def page(self, number: int, page: Page, strips: Sequence[Strip]) -> None:
+    def page(self, number: int, page: Page) -> None:
         self._number, self._scale, self._is_first = number, (WHOLE / page.width, WHOLE / page.height), True
         self._turn = page.turn
-        self._layout(strips)
+        self._layout(page.strips)
+        self._paragraph([page.aside] * bool(page.aside))
 
     def _layout(self, strips: Sequence[Strip]) -> None:
-        prose = list[Strip]()
-        for group, cuts in _groups(strips):
-            columns = _columns(group, cuts)
+        prose = list[tuple[Strip, Strip]]()
+        for group, cuts in groups_of(strips):
+            columns = columns_of(group, cuts)
+            if cuts and are_marks(group, columns[0]):
+                cuts = cuts[1:]
+                columns = columns_of(group, cuts)
+            if (side := _side_of_notes(columns)) is not None:
+                prose += zip(columns[1 - side], columns[side], strict=True)
+                continue
             if cuts and all(map(_is_prose, columns)):
                 self._prose(prose)
                 prose = []
@@ -208,32 +88,40 @@ class Writer:
                 continue
             # What is above a table's headings may end the paragraph before it.
             above = next((number for number, strip in enumerate(group) if cuts and len(strip) > 1), len(group))
-            prose += group[:above]
+            prose += [(strip, []) for strip in group[:above]]
             if above < len(group):
                 self._prose(prose)
                 prose = []
-                self._table(group[above:], [column[above:] for column in columns])
+                self._table(group[above:], cuts)
         self._prose(prose)
 
-    def _prose(self, strips: Sequence[Strip]) -> None:
+    def _prose(self, noted: Sequence[tuple[Strip, Strip]]) -> None:
+        """Writes paragraphs of strips, each with the note in its margin; a paragraph's notes come before it."""
+        strips = [strip for strip, _ in noted if strip]
         if not strips:
             return
-        lines = [*map(_words, strips)]
-        left, right = min(line[0].left for line in lines), max(line[-1].right for line in lines)
-        usual = median(map(_height, strips))
-        paragraph = [lines[0]]
-        for line in lines[1:]:
-            if _begins(paragraph[-1], line, left, right, usual):
+        left = min(strip[0][0].left for strip in strips)
+        right = max(strip[-1][-1].right for strip in strips)
+        usual = median(map(height_of, strips))
+        paragraph, beside = list[Line](), list[Line]()
+        for strip, note in noted:
+            line = words_of(strip)
+            if line and paragraph and _begins(paragraph[-1], line, left, right, usual):
+                self._paragraph(beside)
                 self._paragraph(paragraph)
-                paragraph = []
-            paragraph.append(line)
+                paragraph, beside = [], []
+            paragraph += [line] * bool(line)
+            beside += [words_of(note)] * bool(note)
+        self._paragraph(beside)
         self._paragraph(paragraph)
 
     def _paragraph(self, lines: Sequence[Line]) -> None:
+        if not lines:
+            return
         # A sentence may continue from the page before.
         continues = self._is_first and self._last[-1:].isalpha() and lines[0][0].text[0].islower()
         self._text.gap(" " if continues else "\n\n")
-        self._is_first = False
+        self._is_first, self._heads = False, []
         for text, *place in self._pieces(lines):
             if place:
                 self._text.add(text, *place)
@@ -267,16 +155,18 @@ class Writer:
             left, top, right, bottom = top, WHOLE - right, bottom, WHOLE - left
         return self._number, left, top, right, bottom
 
-    def _table(self, strips: Sequence[Strip], columns: Sequence[Sequence[Strip]]) -> None:
-        rows: list[list[Line]] = []
-        for number, strip in enumerate(strips):
-            cells = [_words(column[number]) for column in columns]
-            close = number > 0 and _top(strip) - _bottom(strips[number - 1]) < 0.3 * _height(strip)
-            if len(rows) > 1 and close and not cells[0]:
-                rows[-1] = [before + more for before, more in zip(rows[-1], cells, strict=True)]
-            else:
-                rows.append(cells)
-        self._text.table([[self._cell(cell) for cell in row] for row in rows], _is_headed(rows))
+    def _table(self, strips: Sequence[Strip], cuts: Sequence[float]) -> None:
+        rows = rows_of(strips, cuts)
+        if self._is_first and self._heads and not is_headed(rows):  # it continues from the page before
+            above, height = top_of(strips[0]), height_of(strips[0])
+            heads = [
+                [word._replace(top=above - 3 * height, bottom=above - 2 * height) for word in piece]
+                for piece in self._heads
+            ]
+            continued = rows_of([heads, *strips], cuts)
+            rows = continued if is_headed(continued) else rows
+        self._is_first, self._heads = False, [cell for cell in rows[0] if cell] if is_headed(rows) else []
+        self._text.table([[self._cell(cell) for cell in row] for row in rows], is_headed(rows))
 
     def _cell(self, words: Line) -> list[Piece]:
         return [Piece(text, tuple(place)) for text, *place in self._pieces([words])] if words else []
@@ -287,18 +177,24 @@ def _is_prose(column: Sequence[Strip]) -> bool:
     return len(pieces) > 2 and sum(map(len, pieces)) >= _PROSE * len(pieces)
 
 
-def _is_headed(rows: Sequence[Sequence[Line]]) -> bool:
-    """Whether a table's first row has headings: words in every column, above two rows or more."""
-    words = [" ".join(word.text for word in cell) for cell in rows[0]]
-    asks = any(row[0] and row[0][-1].text.endswith(":") for row in rows)
-    numbers = any(map(str.isdigit, "".join(words))) and len(words) < 3
-    return len(rows) > 2 and all(words[1:]) and not asks and not numbers
+def _side_of_notes(columns: Sequence[Sequence[Strip]]) -> int | None:
+    """Which of two columns has nothing but a few notes in the margin of the other, which is prose."""
+    for side in (0, 1) if len(columns) == 2 else ():
+        notes = sum(map(bool, columns[side]))
+        if len(columns[side]) >= _BESIDE * max(notes, 1) and _is_prose(columns[1 - side]):
+            return side
+    return None
 
 
 def _begins(before: Line, line: Line, left: float, right: float, usual: float) -> bool:
-    """Whether a line begins a paragraph: after a gap, in another size, at a bullet, indented, or after a short line."""
-    height, last = line[0].bottom - line[0].top, before[0].bottom - before[0].top
+    """Whether a line begins a paragraph: after a gap, in another size, at a mark, indented below the end of a sentence,
+    after a short line, or after one in which its first word had room."""
+    height, last = line[-1].bottom - line[-1].top, before[-1].bottom - before[-1].top
     apart = line[0].top - before[0].bottom > 0.6 * usual or abs(height - last) > 0.15 * max(height, last)
-    indented = line[0].left > left + 0.8 * usual and before[0].left < left + 0.3 * usual
-    short = before[-1].right < right - 0.2 * (right - left) and before[-1].text[-1] in ".!?:"
-    return apart or indented or short or _BULLET.fullmatch(line[0].text) is not None
+    said, below = before[-1].text[-1], abs(line[0].left - before[0].left) < 0.3 * usual
+    indented = line[0].left > left + 0.8 * usual and before[0].left < left + 0.3 * usual and said in _ENDS
+    short = before[-1].right < right - 0.2 * (right - left) and said in ".!?:"
+    room = line[-1].right - before[-1].right > line[0].right - line[0].left + 0.5 * height
+    ended = room and below and said not in HYPHENS
+    numbered = len(line) > 1 and line[1].left - line[0].right > GUTTER * height and is_mark(line[0].text)
+    return apart or indented or short or ended or numbered or is_bullet(line[0].text)

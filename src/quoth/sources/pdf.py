@@ -6,17 +6,22 @@ Knows characters on pages as pdfium finds them. Does not know pictures: a scanne
 import ctypes
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from math import pi
 from typing import Any
 
 from quoth.source_map import Rectangle
-from quoth.sources.layout import HYPHENS, Page, Word, Writer, joins_in, strips_of, without_heads
+from quoth.sources.layout import HYPHENS, Writer, joins_in
 from quoth.sources.source import Source, Text
+from quoth.sources.strips import Page, Word, strips_of, without_heads
 
 Placer = Callable[[float, float, float, float], Rectangle]
 _NAMELESS = ("untitled", "(anonymous)", "anonymous", "unspecified")
+_OF_A_FILE = re.compile(
+    r"(?:Microsoft (?:Word|PowerPoint|Excel) - )?(.*?)(?:\.(?:docx?|pptx?|xlsx?|odt|pdf|indd|rtf))?"
+)
+"""A title that a program has made of a file's name."""
 _MOST_PAGES = 100_000
 _SAMPLE = 200
 """Characters of a page whose angles are looked at."""
@@ -36,15 +41,27 @@ def read(content: bytes) -> Source:
     date = re.match(r"D:(\d{4})(\d\d)(\d\d)", facts.get("ModDate") or facts.get("CreationDate") or "")
     text = Text("page")
     writer = Writer(text, joins_in(pages))
-    for number, strips in enumerate(without_heads(pages), 1):
-        writer.page(number, pages[number - 1], strips)
+    for number, page in enumerate(without_heads(pages), 1):
+        writer.page(number, page)
     return text.source(
         {
-            **{key.lower(): facts[key] for key in ("Title", "Author") if facts.get(key) not in (None, *_NAMELESS)},
+            "title": _title(facts),
+            "author": _fact(facts, "Author"),
             "date": "-".join(date.groups()) if date else "",
             "pages": len(pages),
         }
     )
+
+
+def _fact(facts: Mapping[str, str], name: str) -> str:
+    value = " ".join(facts.get(name, "").split())
+    return "" if value.lower() in _NAMELESS else value
+
+
+def _title(facts: Mapping[str, str]) -> str:
+    """The title without what a program adds that made it of a file's name."""
+    found = _OF_A_FILE.fullmatch(_fact(facts, "Title"))
+    return found[1] if found else ""
 
 
 def opened(content: bytes) -> Any:
@@ -67,28 +84,39 @@ def _page(file: Any, number: int) -> Page:
         return Page(1, 1, [])  # damaged: the others are still read
     with closing(page), closing(page.get_textpage()) as text_page:
         (width, height), turn = page.get_size(), _turn(page, text_page)
-        words = [*_words(text_page, _placer(page, turn))]
-        return Page(*((height, width) if turn % 2 else (width, height)), strips_of(words), turn)
+        words, aside = list[Word](), list[Word]()
+        for word, is_level in _words(
+            text_page, _placer(page, turn), lambda at: _quarters(page, text_page, at) in (turn, None)
+        ):
+            (words if is_level else aside).append(word)
+        return Page(*((height, width) if turn % 2 else (width, height)), strips_of(words), turn, aside)
 
 
 def _turn(page: Any, text_page: Any) -> int:
     """By how many quarters of a circle, clockwise, most of a page's text is turned as it is shown."""
+    count = text_page.count_chars()
+    turns = Counter(_quarters(page, text_page, at) for at in range(0, count, count // _SAMPLE + 1))
+    del turns[None]
+    return turns.most_common(1)[0][0] or 0 if turns else 0
+
+
+def _quarters(page: Any, text_page: Any, at: int) -> int | None:
+    """The same of one character; None if it is not known."""
     import pypdfium2.raw as pdfium
 
-    count = text_page.count_chars()
-    angles = (pdfium.FPDFText_GetCharAngle(text_page.raw, at) for at in range(0, count, count // _SAMPLE + 1))
-    turns = Counter(round(angle / (pi / 2) + page.get_rotation() / 90) % 4 for angle in angles if angle >= 0)
-    return turns.most_common(1)[0][0] if turns else 0
+    angle = pdfium.FPDFText_GetCharAngle(text_page.raw, at)
+    return round(angle / (pi / 2) + page.get_rotation() / 90) % 4 if angle >= 0 else None
 
 
-def _words(text_page: Any, place: Placer) -> Iterator[Word]:
+def _words(text_page: Any, place: Placer, is_level: Callable[[int], bool]) -> Iterator[tuple[Word, bool]]:
+    """The words, and whether each is level: `is_level` tells it of a character, by its number."""
     import pypdfium2.raw as pdfium
 
     count, raw, box = text_page.count_chars(), text_page.raw, pdfium.FS_RECTF()
     buffer = (ctypes.c_ushort * (count + 1))()
-    pdfium.FPDFText_GetText(raw, 0, count, buffer)
+    written = pdfium.FPDFText_GetText(raw, 0, count, buffer)
     text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
-    if len(text) != count:  # characters beyond the first plane take two
+    if written != count + 1 or len(text) != count:  # some are unknown, or beyond the first plane, where they take two
         text = "".join(chr(pdfium.FPDFText_GetUnicode(raw, at) or 0) for at in range(count)).replace("\x02", "\ufffe")
 
     def at(index: int) -> Rectangle:
@@ -97,11 +125,14 @@ def _words(text_page: Any, place: Placer) -> Iterator[Word]:
 
     for found in _WORD.finditer(text):
         first, last = at(found.start()), at(found.end() - 1)
-        if first[1] < (last[1] + last[3]) / 2 < first[3]:
+        left, right = min(first[0], last[0]), max(first[2], last[2])
+        if not is_level(found.start()):
+            yield Word(left, min(first[1], last[1]), right, max(first[3], last[3]), found[0]), False
+        elif first[1] < (last[1] + last[3]) / 2 < first[3]:
             stem = at(found.end() - 2)[2] if len(found[0]) > 1 and found[0][-1] in HYPHENS else 0.0
-            yield Word(min(first[0], last[0]), first[1], max(first[2], last[2]), first[3], found[0], stem)
+            yield Word(left, first[1], right, first[3], found[0], stem), True
         else:  # it continues elsewhere
-            yield from (Word(*at(found.start() + n), letter) for n, letter in enumerate(found[0]))
+            yield from ((Word(*at(found.start() + n), letter), True) for n, letter in enumerate(found[0]))
 
 
 def _placer(page: Any, turn: int) -> Placer:

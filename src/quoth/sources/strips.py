@@ -1,0 +1,196 @@
+"""Words on pages: which are at one height, and what goes down through several such strips.
+
+Knows rectangles, in points from a page's upper left corner; running heads, feet and page numbers, which are left out.
+Does not know PDF, paragraphs or tables.
+
+A strip is the words at one height, a piece of it those without a wide gap between them.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
+from statistics import median
+from typing import NamedTuple
+
+_PAGE_NUMBER = re.compile(r"(page )?[-–—]?\s?(\d+|[ivxlc]+)(\s?(of|/)\s?\d+)?\s?[-–—]?", re.IGNORECASE)
+_EDGE = 0.12
+"""The share of a page's height, above and below, in which heads and feet are."""
+GUTTER, _CLOSE = 0.9, 2.5
+"""In heights of a line: the least gap between two pieces, the most between strips that may share columns."""
+ACROSS = 1 / 8
+"""The share of a table's strips, such as headings and totals, that may lie across a gap between its columns."""
+
+
+class Word(NamedTuple):
+    """A word and its rectangle. If it ends in a hyphen, `stem` is where what is before that ends."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    text: str
+    stem: float = 0.0
+
+
+Line = list[Word]
+Strip = list[Line]
+Gaps = list[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page's size and strips, from above, after its text was made level: `turn` quarters of a circle, clockwise.
+    `aside` are the words that are not level even so."""
+
+    width: float
+    height: float
+    strips: list[Strip]
+    turn: int = 0
+    aside: Line = field(default_factory=list)
+
+
+def strips_of(words: Sequence[Word]) -> list[Strip]:
+    """The words at each height: their middles differ by less than a third of their heights."""
+    rows: list[list[Word]] = []
+    middle = limit = 0.0
+    for word in sorted(words, key=lambda word: word.top + word.bottom):
+        if not rows or (word.top + word.bottom) / 2 - middle > limit:
+            rows.append([])
+            middle, limit = (word.top + word.bottom) / 2, (word.bottom - word.top) / 3
+        rows[-1].append(word)
+    return [_pieces(sorted(row)) for row in rows]
+
+
+def _pieces(row: Line) -> Strip:
+    pieces = [[row[0]]]
+    for before, word in pairwise(row):
+        if word.left - before.right > GUTTER * (word.bottom - word.top):
+            pieces.append([])
+        pieces[-1].append(word)
+    return pieces
+
+
+def words_of(strip: Strip) -> Line:
+    return [*chain.from_iterable(strip)]
+
+
+def height_of(strip: Strip) -> float:
+    return max(word.bottom - word.top for word in words_of(strip))
+
+
+def top_of(strip: Strip) -> float:
+    return min(word.top for word in words_of(strip))
+
+
+def bottom_of(strip: Strip) -> float:
+    return max(word.bottom for word in words_of(strip))
+
+
+def without_heads(pages: Sequence[Page]) -> Iterator[Page]:
+    """The pages without running heads, feet and page numbers: what is apart at a page's edge, or aside, and is a number
+    or, but for its numbers, is there on three pages or more, or on both of two; what is close to the text must be there
+    on half of the pages, and be no row of headings."""
+    edges = [[*_edge_strips(page)] for page in pages]
+    asides = [_key(page.aside) for page in pages]
+    counts = Counter([*(key for page in edges for key, *_ in page), *asides])
+    often = min(3, max(2, len(pages)))
+    for page, edge, aside in zip(pages, edges, asides, strict=True):
+        left_out = set[int]()
+        for key, number, outermost, apart in edge:
+            is_number = len(pages) > 1 and outermost and _PAGE_NUMBER.fullmatch(key[1])
+            close = len(page.strips[number]) < 3 and counts[key] >= max(3, len(pages) / 2)
+            if close if not apart else is_number or counts[key] >= often:
+                left_out.add(number)
+        strips = [strip for number, strip in enumerate(page.strips) if number not in left_out]
+        yield replace(page, strips=strips, aside=[] if counts[aside] >= often else page.aside)
+
+
+def _edge_strips(page: Page) -> Iterator[tuple[tuple[bool, str], int, bool, bool]]:
+    """The strips apart at the upper and the lower edge, and the outermost ones: (is above, text with 0 for each
+    number), number, whether it is the outermost, whether it is apart."""
+    for above in (True, False):
+        inward = [*enumerate(page.strips)] if above else [*enumerate(page.strips)][::-1]
+        apart = within = 0
+        for depth, (number, strip) in enumerate(inward[:3], 1):
+            if not (bottom_of(strip) < _EDGE * page.height if above else top_of(strip) > (1 - _EDGE) * page.height):
+                break
+            following = page.strips[number + 1 if above else number - 1] if depth < len(inward) else strip
+            gap = top_of(following) - bottom_of(strip) if above else top_of(strip) - bottom_of(following)
+            within = depth
+            if depth == len(inward) or gap > 0.8 * height_of(strip):
+                apart = depth
+        for depth, (number, strip) in enumerate(inward[: max(apart, min(within, 1))]):
+            yield (above, *_key(words_of(strip))), number, depth == 0, depth < apart
+
+
+def _key(line: Line) -> tuple[str]:
+    return (re.sub(r"\d+", "0", said(line)),)
+
+
+def said(line: Line) -> str:
+    """What a line says, its words with single spaces."""
+    return " ".join(word.text for word in line)
+
+
+def _gaps(strip: Strip) -> Gaps:
+    rights, lefts = [-1e9, *(piece[-1].right for piece in strip)], [*(piece[0].left for piece in strip), 1e9]
+    return [(low, high) for low, high in zip(rights, lefts, strict=True) if high > low]
+
+
+def _inner(gaps: Gaps, words: Line) -> list[float]:
+    """The middles of the gaps that have text on both sides."""
+    left, right = min(word.left for word in words), max(word.right for word in words)
+    return [(low + high) / 2 for low, high in gaps if low >= left and high <= right]
+
+
+def groups_of(strips: Sequence[Strip]) -> Iterator[tuple[list[Strip], list[float]]]:
+    """Strips in a row, and the gaps that go down through all of them, if any."""
+    single: list[Strip] = []
+    at = 0
+    while at < len(strips):
+        gaps, inner, end = _gaps(strips[at]), list[float](), at + 1
+        words = words_of(strips[at])
+        while end < len(strips) and top_of(strips[end]) - bottom_of(strips[end - 1]) < _CLOSE * height_of(strips[end]):
+            both = ((max(a, c), min(b, d)) for a, b in gaps for c, d in _gaps(strips[end]))
+            least = 0.6 * GUTTER * min(height_of(strips[at]), height_of(strips[end]))
+            common = [gap for gap in both if gap[1] - gap[0] >= least]
+            more = words + words_of(strips[end])
+            if not (found := _inner(common, more)):
+                break
+            gaps, inner, words, end = common, found, more, end + 1
+        if (end - at > 1 and sum(len(strip) > 1 for strip in strips[at:end]) > 1) or end - at > 2:
+            if single:
+                yield single, []
+                single = []
+            yield [*strips[at:end]], inner
+            at = end
+        else:
+            single.append(strips[at])
+            at += 1
+    if single:
+        yield single, []
+
+
+def usual_cuts(strips: Sequence[Strip], cuts: Sequence[float]) -> list[float]:
+    """These cuts, and the middles of the gaps that go down through most strips, where none of these is."""
+    pieces = [piece for strip in strips for piece in strip]
+    edges = sorted([*((piece[0].left, 1) for piece in pieces), *((piece[-1].right, -1) for piece in pieces)])
+    most, least = int(ACROSS * len(strips)), 0.6 * GUTTER * median(map(height_of, strips))
+    found, covered, low = [*cuts], 0, None
+    for at, change in edges:
+        if covered <= most < covered + change and low is not None and at - low >= least:
+            found += [(low + at) / 2] * (not any(low <= cut <= at for cut in cuts))
+        covered += change
+        low = at if covered <= most < covered - change else low
+    return sorted(found)
+
+
+def columns_of(strips: Sequence[Strip], cuts: Sequence[float]) -> list[list[Strip]]:
+    """The pieces between the cuts, per strip; a strip may have none there."""
+    limits = [-1e9, *sorted(cuts), 1e9]
+    return [
+        [[piece for piece in strip if low <= (piece[0].left + piece[-1].right) / 2 < high] for strip in strips]
+        for low, high in pairwise(limits)
+    ]
