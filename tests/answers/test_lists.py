@@ -35,6 +35,11 @@ def test_a_question_for_one_thing_has_no_list() -> None:
     assert [each.text for each in found] == ["France", "Russia", "China"]
 
 
+def test_the_number_of_a_section_is_no_answer() -> None:
+    text = "5. Directors\nThere are 7. And others."
+    assert [each.text for each in predict_spans([source(0, text)], [spans(text, {"5": 4.0, "7": 3.0})], 5)] == ["7"]
+
+
 def test_items_count_wherever_they_stand_and_a_list_that_was_marked_is_told_apart() -> None:
     """All odds are 11: the list's 4, its item's 1 and 2 elsewhere."""
     texts = ("By the Volga and the Don.", "The Don is long. So is Kama.")
@@ -54,6 +59,7 @@ def test_items_count_wherever_they_stand_and_a_list_that_was_marked_is_told_apar
     [
         ("in A, B, and C now", {"B": 3.0, "A": 1.0, "C": 1.0}, ["A", "B", "C"]),
         ("in A, B and C", {"B": 3.0, "C": 0.1}, ["B"]),  # too improbable
+        ("1. A\n2. B\n3) C", {"A": 3.0, "B": 3.0, "C": 1.0}, ["A", "B", "C"]),
         ("in A, which is B", {"A": 3.0, "B": 3.0}, ["A"]),
         ("A. B", {"A": 3.0, "B": 3.0}, ["A"]),
         ("A as well as the B", {"A": 3.0, "the B": 1.0, "B": 2.0}, ["A", "B"]),

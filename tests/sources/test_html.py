@@ -90,3 +90,15 @@ def test_the_encoding_is_what_the_page_says(head: str, encoding: str) -> None:
 def test_a_page_that_is_nested_too_deep_says_so() -> None:
     with pytest.raises(ValueError, match="nested more than 500 deep"):
         read(b"<div>" * 2000 + b"x")
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<ol><li>one<li>two<ul><li>in it</ul></ol>", "1. one\n2. two\n- in it"),
+        ("<ol start=4><li>four<li>five</ol><ol><li>one</ol>", "4. four\n5. five\n\n1. one"),
+        ("<ol type=a><li>one</ol><ol reversed><li>two</ol><ol start=x><li>x</ol>", "- one\n\n- two\n\n- x"),
+    ],
+)
+def test_items_of_ordered_lists_have_their_numbers(page: str, text: str) -> None:
+    assert read(f"<body>{page}</body>".encode()).text == text

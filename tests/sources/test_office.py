@@ -84,6 +84,21 @@ def test_a_workbook_by_hand() -> None:
     assert alone.text == "Countries\n\nCountry: Kenya | Since: 1963"
 
 
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        (TABLE, ROWS),
+        ([("Kenya", "1963"), ("Uganda", "1962")], "Kenya | 1963\nUganda | 1962"),
+        ([("", ""), ("", "")], ""),
+    ],
+)
+def test_headings_of_a_slides_table_that_are_not_marked_as_such(table: list[tuple[str, str]], text: str) -> None:
+    presentation = Presentation(io.BytesIO(pptx(("", "", ""), table=table)))
+    next(shape for shape in presentation.slides[0].shapes if shape.has_table).table.first_row = False
+    presentation.save(stream := io.BytesIO())
+    assert slides.read(stream.getvalue()).text == text
+
+
 def test_shares_are_read_as_they_are_shown() -> None:
     book = load_workbook(io.BytesIO(xlsx(Votes=[("Ann", 0.256), ("Bo", 1), ("Cy", 0.25), ("Di", 7)])))
     for cell, shown in (("B1", "0.0%"), ("B2", "0%"), ("B3", "General"), ("B4", "0.00")):

@@ -13,6 +13,7 @@ from quoth.text.passages import (
     get_splitter,
     is_heading,
     is_item,
+    is_mark_of_item,
     is_same_field,
     lines_of,
     sentences,
@@ -304,3 +305,23 @@ def test_headings_items_and_fields() -> None:
 )
 def test_no_whole_sentence_ends_in_an_abbreviation_of_what_follows(text: str, found: list[str]) -> None:
     assert [text[start:end] for start, end in whole_sentences(text)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase", "is_mark"),
+    [
+        ("1. Chop\n2. Mix well", "2", True),
+        ("- 12) Mix", "12", True),
+        ("7.1 Officers", "7.1", True),
+        ("A:\n7.1.12. Officers", "7.1.12", True),
+        ("3.", "3", False),  # an amount
+        ("See 2. Mix", "2", False),
+        ("7.1 millions", "7.1", False),
+        ("10.30 Coffee", "10.30", False),
+        ("1990. Wars", "1990", False),
+        ("2. Mix", "2. Mix", False),
+    ],
+)
+def test_numbers_of_items(text: str, phrase: str, is_mark: bool) -> None:
+    at = text.rindex(phrase)
+    assert is_mark_of_item(text, at, at + len(phrase)) is is_mark

@@ -36,7 +36,7 @@ from quoth.arrays import Doubles, Rows
 from quoth.index.key_table import passage_of
 from quoth.records import Evidence, Passage, Prediction, Status
 from quoth.text.boundaries import core, surface_group
-from quoth.text.passages import crosses_sentence, is_balanced
+from quoth.text.passages import crosses_sentence, is_balanced, is_mark_of_item
 from quoth.timing import step
 
 if TYPE_CHECKING:
@@ -70,12 +70,14 @@ def chosen(proposals: Iterable[Proposal], top_k: int, distinct: bool = True) -> 
 
 
 def _apart(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-    """The proposals, best first, except those whose best place overlaps the best place of a better one, or that run
-    across the end of a sentence."""
+    """The proposals, best first, except those whose best place overlaps the best place of a better one, that run across
+    the end of a sentence, or that are the number of a section or of an item."""
     taken: list[Evidence] = []
     for each in proposals:
         place = each.best.evidence[0]
-        if not crosses_sentence(each.best.text) and not any(_overlap(place, other) for other in taken):
+        at = place.start - place.context_start
+        is_mark = is_mark_of_item(place.context, at, at + place.end - place.start)
+        if not (is_mark or crosses_sentence(each.best.text) or any(_overlap(place, other) for other in taken)):
             taken.append(place)
             yield each
 

@@ -35,8 +35,8 @@ _YES_OR_NO = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _BETWEEN = re.compile(
-    r"(?:\s*(?:[,;|\t]|\n\s*[-*•–](?=\s))\s*(?:(?:and|or|as\s+well\s+as)\s+)?|\s+(?:and|or|as\s+well\s+as)\s+)"
-    r"(?:(?:the|an?)\s+)?"
+    r"(?:\s*(?:[,;|\t]|\n\s*(?:[-*•–]|\d{1,3}[.)])(?=\s))\s*(?:(?:and|or|as\s+well\s+as)\s+)?"
+    r"|\s+(?:and|or|as\s+well\s+as)\s+)(?:(?:the|an?)\s+)?"
 )
 """What stands between two items of a list, in a sentence, a row, or one a line."""
 LEAST_ITEM = 0.05

@@ -114,6 +114,7 @@ class _Writer:
         """Appends an element's text. Raises ValueError if it is nested too deep."""
         if depth > _DEEPEST:
             raise ValueError(f"its elements are nested more than {_DEEPEST} deep; convert it to text")
+        number = _first_number(node)
         for child, where in _with_paths(node, path):
             if child.tag == "-text":
                 self._characters(child, where)
@@ -128,7 +129,8 @@ class _Writer:
                 self.text.table(*rows)
             elif child.tag == "li":
                 self.text.gap("\n")
-                self.text.mark("- ")
+                self.text.mark("- " if number is None else f"{number}. ")
+                number = None if number is None else number + 1
                 self.write(child, where, depth + 1)
                 self.text.unmark()
                 self.text.gap("\n")
@@ -148,6 +150,15 @@ class _Writer:
             if number:
                 self.text.gap("\n" if line.strip() else "\n\n")
             self.text.add(line.rstrip(), path)
+
+
+def _first_number(node: Any) -> int | None:
+    """That of a list's first item; None if its items have no numbers, or not 1, 2, 3."""
+    given = node.attributes
+    if node.tag != "ol" or "reversed" in given or given.get("type") not in (None, "1"):
+        return None
+    start = given.get("start") or "1"
+    return int(start) if start.isascii() and start.isdecimal() else None
 
 
 def _in_pre(node: Any) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from quoth.sources.office import facts, opened
+from quoth.sources.sheets import Value, is_headed
 from quoth.sources.source import Piece, Source, Text
 
 
@@ -34,7 +35,11 @@ def _shapes(text: Text, shapes: Iterable[Any], slide: int) -> None:
                 [[Piece(cell.text, (slide, f"{shape.name}, row {r}, cell {c}"))] for c, cell in enumerate(row.cells, 1)]
                 for r, row in enumerate(shape.table.rows, 1)
             ]
-            text.table(rows, headed=bool(shape.table.first_row))
+            values = [
+                [Value(cell[0].text.strip(), not any(map(str.isdigit, cell[0].text)), "") for cell in row]
+                for row in rows
+            ]
+            text.table(rows, headed=bool(shape.table.first_row) or is_headed(values))
         elif shape.has_text_frame:
             body = shape.is_placeholder and shape.placeholder_format.type is not None
             is_list = bool(body and shape.placeholder_format.type.name in ("BODY", "OBJECT"))

@@ -77,6 +77,7 @@ FIELDS = re.compile(rf"{_ROW.pattern}|{CELL_END.pattern}|:\s")
 _FIELD = re.compile(r"(?:[^\s:.!?]|[.!?](?=\S))(?:[^:\n.!?]|[.!?](?=\S)){0,59}:[^\S\n]+(?=\S)")
 """A line of a record: a short name, a colon, a value."""
 _GROUP = re.compile(r"([^\n]{1,60}?)(?: - |: )")
+_MARK_OF_ITEM = re.compile(r"\d{1,3}[.)] .?|\d+(\.\d|(\.\d+){2,})[.)]? [^\W\d_a-z].?")
 CELL_NAME = r"[^\n|:]{1,60}:(?= )"
 _CELL = rf"{CELL_NAME} [^\n|]*"
 _NAMED_ROW = re.compile(rf"{_CELL}(?:\| {_CELL})+")
@@ -330,6 +331,14 @@ def _pieces(text: str, cuts: list[int]) -> Ranges:
             first = start + text[start:end].index(piece)
             ranges.append((first, first + len(piece)))
     return ranges
+
+
+def is_mark_of_item(text: str, start: int, end: int) -> bool:
+    """Whether these characters are but the number of a section or of an item in a list: "2" of "2. Mix well", at the
+    beginning of a line, or "7.1" of "7.1 Officers". Not "10.30" of "10.30 Coffee", which may be a time."""
+    if text[text.rfind("\n", 0, start) + 1 : start] not in ("", "- "):
+        return False
+    return _MARK_OF_ITEM.fullmatch(text[start:end] + text[end : end + 3].split("\n")[0]) is not None
 
 
 def is_balanced(text: str) -> bool:
