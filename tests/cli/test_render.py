@@ -13,6 +13,7 @@ from rich.console import Console
 
 from quoth.cli.render import bar, excerpt, printable, show_facts, show_hits, show_line, show_predictions, show_quote
 from quoth.records import Evidence, Hit, Passage, Prediction, Predictions, Status
+from quoth.source_map import encode
 
 CONTEXT = "The church of Hagios Demetrios stands in Thessaloniki, in northern Greece."
 START = CONTEXT.index("Thessaloniki")
@@ -167,6 +168,19 @@ def test_hits_show_score_source_and_text() -> None:
     assert "1  Hagios  7.250" in page
     assert "demetrios · characters 100–174" in page
     assert "Thessaloniki" in page
+
+
+@pytest.mark.parametrize(
+    ("element", "told"),
+    [
+        ("body > main > table > tbody > tr > td:nth-of-type(2)", "d · body > … > tr > td:nth-of-type(2) · characters"),
+        ("body > main > ul > li", "d · body > main > ul > li · characters"),
+    ],
+)
+def test_a_path_into_a_web_page_is_told_by_its_ends(element: str, told: str) -> None:
+    source_map = encode("element", [(0, 5, element)])
+    hit = Hit(Passage(0, "d", "", "Words", 0, 5, source_map=source_map), 1.0)
+    assert told in shown(show_hits, "q", [hit], width=200)
 
 
 def test_long_facts_are_wrapped_in_a_terminal() -> None:

@@ -202,7 +202,8 @@ def _show_row(console: Console, rank: int, text: str, rest: Text, width: int) ->
 
 def _source(place: Evidence | Passage, title: str = "", corpus: str = "") -> Text:
     """Title, document id, page or other place in the file, character range and corpus on one line."""
-    where = str(place.locate() or "")
+    first, *steps = str(place.locate() or "").split(" > ")
+    where = " > ".join([first, *(["…", *steps[-2:]] if len(steps) > 3 else steps)])
     parts = [place.document_id, where, f"characters {place.start:,}–{place.end:,}", corpus]
     parts = [printable(part) for part in parts if part]
     line = Text(printable(title), style="italic")
