@@ -25,7 +25,7 @@ Row = list[Line]
 """A cell for each column."""
 _BULLET = re.compile(r"[•‣▪●○◦*–\ue000-\uf8ff-]|\(?(\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})[.)]")
 _SECTION = re.compile(r"([A-Z]\.)?\d+(\.\d+)+\.?")
-_NUMBER = re.compile(r"[^A-Za-z]*\d[^A-Za-z]*")
+_NUMBER = re.compile(r"[\W\d_]*\d[\W\d_]*")
 _YEAR = re.compile(r"(19|20)\d\d([-–/]\d\d(\d\d)?)?")
 _HEADING, _LOWER, _HEAD_LINES = 8, 4, 4
 """The most words of a column's heading, of one that begins with a small letter, and the most lines of headings."""
@@ -36,7 +36,8 @@ _NUMERIC = 0.6
 
 
 def rows_of(strips: Sequence[Strip], cuts: Sequence[float]) -> list[Row]:
-    """The rows of a table, what is above the first number in a table of numbers as one."""
+    """The rows of a table, what is above the first number in a table of numbers as one. A line whose first cell is
+    empty goes on with the row above, unless most of its cells are numbers."""
     cuts = usual_cuts(strips, cuts)
     split = [_split(strip, cuts) for strip in strips]
     columns = columns_of(split, cuts)

@@ -37,6 +37,8 @@ class Word(NamedTuple):
 Line = list[Word]
 Strip = list[Line]
 Gaps = list[tuple[float, float]]
+_Head = tuple[bool | None, str]
+"""Whether it is above, below or aside, and its text with 0 for each number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +95,21 @@ def without_heads(pages: Sequence[Page]) -> Iterator[Page]:
     or, but for its numbers, is there on three pages or more, or on both of two; what is close to the text must be there
     on half of the pages, and be no row of headings."""
     edges = [[*_edge_strips(page)] for page in pages]
-    asides = [_key(page.aside) for page in pages]
-    counts = Counter([*(key for page in edges for key, *_ in page), *asides])
+    asides = [(None, _key(page.aside)) for page in pages]
+    counts = Counter[_Head]([*(key for page in edges for key, *_ in page), *asides])
     often = min(3, max(2, len(pages)))
     for page, edge, aside in zip(pages, edges, asides, strict=True):
         left_out = set[int]()
         for key, number, outermost, apart in edge:
             is_number = len(pages) > 1 and outermost and _PAGE_NUMBER.fullmatch(key[1])
             close = len(page.strips[number]) < 3 and counts[key] >= max(3, len(pages) / 2)
-            if close if not apart else is_number or counts[key] >= often:
+            if (is_number or counts[key] >= often) if apart else close:
                 left_out.add(number)
         strips = [strip for number, strip in enumerate(page.strips) if number not in left_out]
         yield replace(page, strips=strips, aside=[] if counts[aside] >= often else page.aside)
 
 
-def _edge_strips(page: Page) -> Iterator[tuple[tuple[bool, str], int, bool, bool]]:
+def _edge_strips(page: Page) -> Iterator[tuple[_Head, int, bool, bool]]:
     """The strips apart at the upper and the lower edge, and the outermost ones: (is above, text with 0 for each
     number), number, whether it is the outermost, whether it is apart."""
     for above in (True, False):
@@ -122,11 +124,11 @@ def _edge_strips(page: Page) -> Iterator[tuple[tuple[bool, str], int, bool, bool
             if depth == len(inward) or gap > 0.8 * height_of(strip):
                 apart = depth
         for depth, (number, strip) in enumerate(inward[: max(apart, min(within, 1))]):
-            yield (above, *_key(words_of(strip))), number, depth == 0, depth < apart
+            yield (above, _key(words_of(strip))), number, depth == 0, depth < apart
 
 
-def _key(line: Line) -> tuple[str]:
-    return (re.sub(r"\d+", "0", said(line)),)
+def _key(line: Line) -> str:
+    return re.sub(r"\d+", "0", said(line))
 
 
 def said(line: Line) -> str:
