@@ -56,6 +56,19 @@ def test_squad(tmp_path: Path) -> None:
     assert (first.passage.title, first.answers, second.answers) == ("Carmen (opera)", ((22, 35),), ())
 
 
+@pytest.mark.parametrize("asked", [None, 3, [None], ["Who?"], {"question": "Who?"}])
+def test_an_article_without_lists_of_questions_is_named(tmp_path: Path, asked: Any) -> None:
+    articles = [
+        {"title": "Carmen", "paragraphs": [{"context": TEXT, "qas": each}]} for each in ([{"question": "Who?"}], asked)
+    ]
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps({"data": articles}), encoding="utf-8")
+    with pytest.raises(InputError, match=r"squad.json: article 2: not in SQuAD's format"):
+        read_examples(path)
+    told: list[InputError] = []
+    assert len(read_examples(path, skip_bad=True, on_bad=told.append)) == len(told) == 1
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -89,7 +89,7 @@ def _squad(articles: Iterable[Any]) -> Iterator[tuple[str, Callable[[], ReadingE
     for number, article in enumerate(articles, start=1):
         try:
             paragraphs = [
-                (article["title"].replace("_", " "), paragraph["context"], paragraph["qas"])
+                (article["title"].replace("_", " "), paragraph["context"], [{**each} for each in paragraph["qas"]])
                 for paragraph in article["paragraphs"]
             ]
         except (KeyError, TypeError, AttributeError) as error:
