@@ -81,6 +81,7 @@ def test_an_article_without_lists_of_questions_is_named(tmp_path: Path, asked: A
         ({"answers": [{"start": 6}]}, "no 'text'"),
         ({"question": "…?"}, "question '…\\?' has no words"),
         ({"context": ""}, "the context is not a text"),
+        *(({name: "half \ud83d of a pair"}, ".* surrogates not allowed") for name in ("question", "title", "in_full")),
     ],
 )
 def test_broken_lines_are_named(tmp_path: Path, change: dict[str, Any], reason: str) -> None:

@@ -125,6 +125,7 @@ def _example(record: Mapping[str, Any], number: str) -> ReadingExample:
     in_full = record.get("in_full", "")
     if not isinstance(in_full, str):
         raise ValueError(f"in_full {in_full!r} is not a text")
+    f"{question}{in_full}".encode()
     return ReadingExample(str(record.get("id", number)), question, passage, ranges, negatives, in_full)
 
 
@@ -132,7 +133,7 @@ def _passage(record: Mapping[str, Any]) -> TitledText:
     title, text = record.get("title") or "", record["context"]
     if not isinstance(text, str) or not text.strip() or not isinstance(title, str):
         raise ValueError("the context is not a text")
-    text.encode()
+    f"{title}{text}".encode()
     return TitledText(title, text)
 
 
