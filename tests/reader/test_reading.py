@@ -21,6 +21,7 @@ from quoth.errors import InputError
 from quoth.hub import READER_FILE, ModelSource
 from quoth.reader.config import NEVER, ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText, read_examples
+from quoth.reader.recipe import with_negatives
 from quoth.reader.spans import Reading
 from quoth.reader.training import Inputs, ReadingTask, Teacher, distillation_loss, reading_loss, right_spans
 from quoth.reader.weights import load_reader, save_reader
@@ -353,6 +354,15 @@ def test_negatives_are_bm25s_best_passages_without_the_answer(questions: Path, s
         assert 1 <= len(rows) <= 3
         assert number not in rows
         assert not any(list(CITIES.values())[number] in texts[row] for row in rows)
+
+
+def test_negatives_that_are_kept_are_those_of_the_same_passages(tmp_path: Path) -> None:
+    bare = [replace(each, negatives=()) for each in EXAMPLES]
+    retitled = [replace(bare[0], passage=replace(bare[0].passage, title="A city")), *bare[1:]]
+    for number, examples in enumerate((bare, [EXAMPLES[0], *bare[1:]], retitled)):
+        again = with_negatives(examples, tmp_path, lambda *_: lambda done: None)
+        assert again == with_negatives(examples, tmp_path / f"new-{number}", lambda *_: lambda done: None)
+        assert again == with_negatives(examples, tmp_path, lambda *_: pytest.fail("searched again"))
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def with_negatives(
     texts = list(dict.fromkeys(passage for example in examples for passage in (example.passage, *example.negatives)))
     digest = hashlib.sha256()
     for example in examples:
-        digest.update(f"{example.question}\0{example.passage.text}\0{example.answers}\n".encode())
+        digest.update(f"{example.question}\0{example.passage}\0{example.answers}\0{example.negatives}\n".encode())
     label, file = digest.hexdigest(), output / _NEGATIVES_FILE
     kept = json.loads(file.read_bytes()) if file.is_file() else {}
     if kept.get("label") != label:
