@@ -182,6 +182,7 @@ def test_a_given_context_is_all_that_is_quoted(fill: FillMask, tmp_path: Path) -
         ([QUESTION, CONTEXT], {"top_k": 0}, "top_k is 0"),
         ([QUESTION, CONTEXT], {"max_answer_len": 0}, "max_answer_len is 0"),
         ([QUESTION, CONTEXT], {"doc_stride": 1}, "overlap 1"),
+        ([QUESTION, CONTEXT], {"max_seq_len": 512, "max_question_len": 450}, "takes at most 260 tokens, which leaves"),
     ],
 )
 def test_what_cannot_be_read_is_refused(

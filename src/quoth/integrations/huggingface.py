@@ -24,7 +24,7 @@ from quoth.hub import kind_of
 from quoth.model.calls import check_questions
 from quoth.npm.model import NPM
 from quoth.reader.model import Reader, answered
-from quoth.reader.spans import SpanReader
+from quoth.reader.spans import SpanReader, check_room
 from quoth.records import Document, Passage, Prediction, Predictions
 
 Answer = dict[str, Any]
@@ -174,6 +174,7 @@ class QuestionAnswering:
             return self.reader
         reading = copy(self.reader.reader)
         reading.config = replace(reading.config, **given)
+        check_room(reading.config, reading.tokenizer.longest, self.reader.name or "the reader")
         return Reader(reading, self.reader.corpora, self.reader.name)
 
     def _read(self, reader: Reader, asked: Sequence[_Asked]) -> Iterator[tuple[list[Source], list[Spans]]]:
