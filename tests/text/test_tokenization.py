@@ -254,6 +254,12 @@ def test_a_reader_may_take_the_tokens_of_bert(text: str, title: str, berts: Text
     assert passage.flags_T.tolist() == alone.flags_T.tolist()
 
 
+def test_half_of_a_surrogate_pair_is_refused(tokenizer: TextTokenizer, berts: TextTokenizer) -> None:
+    for each in (tokenizer, berts):
+        with pytest.raises(InputError, match=r"ud83d b' is not valid Unicode"):
+            each.query("a \ud83d b [MASK]")
+
+
 def test_only_the_same_berts_share_their_tokens(tmp_path: Path) -> None:
     one, same = (FastTokenizer(tiny_bert(tmp_path / name)) for name in "ab")
     assert one.cuts_like(same)

@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from quoth.errors import InputError, TextCutWarning
+from quoth.errors import InputError, TextCutWarning, brief
 from quoth.storage import read_json
 from quoth.text.boundaries import boundary_flags, spelling, surface_group, trim
 
@@ -37,13 +37,17 @@ Pieces = tuple[list[int], list[tuple[int, int]]]
 
 
 def pieces_of(tokenizer: Any, texts: Sequence[str]) -> list[Pieces]:
-    """The tokens of texts of any length, without special tokens."""
+    """The tokens of texts of any length, without special tokens. Raises InputError if one is not Unicode text."""
     if not texts:
         return []
-    encoded = tokenizer(
-        list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
-    )
-    return list(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True))
+    how = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False, "truncation": False}
+    try:
+        made = tokenizer([*texts], **how)
+    except TypeError:
+        if not (half := next((text for text in texts if re.search("[\ud800-\udfff]", text)), "")):
+            raise
+        raise InputError(f"{brief(half)} is not valid Unicode (half of a surrogate pair); give Unicode text") from None
+    return list(zip(made["input_ids"], made["offset_mapping"], strict=True))
 
 
 @dataclass(frozen=True, slots=True)
