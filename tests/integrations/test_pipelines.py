@@ -199,6 +199,18 @@ def test_without_a_corpus_a_context_is_required(reader: quoth.Reader, fill: Fill
         FillMask(quoth.NPM(fill.npm.encoder))(BLANK)
     with pytest.raises(InputError, match="targets is empty"):
         fill(BLANK, targets=[])
+    with pytest.raises(InputError, match="context '  '; give the text to read, which must not be empty"):
+        fill(BLANK, context="  ")
+
+
+def test_a_text_has_one_blank(fill: FillMask) -> None:
+    for text, message in (
+        ("[MASK] is [MASK].", "2 masks in"),
+        ("No blank.", "no \\[MASK\\] in"),
+        (1, "no \\[MASK\\] in '1'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            fill([BLANK, text], targets=["Paris", "rome"])
 
 
 def test_a_pipeline_is_made_by_the_name_of_its_task(

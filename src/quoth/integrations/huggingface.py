@@ -21,7 +21,7 @@ from quoth.corpus.corpus import Corpora, Corpus
 from quoth.errors import InputError, nearest
 from quoth.fields import checked
 from quoth.hub import kind_of
-from quoth.model.calls import check_questions
+from quoth.model.calls import check_blank, check_questions
 from quoth.npm.model import NPM
 from quoth.reader.model import Reader, answered
 from quoth.reader.spans import SpanReader, check_room
@@ -210,9 +210,13 @@ def _asked(inputs: Sequence[Any], question: Any, context: Any) -> list[_Asked]:
 def _one(question: object, context: object) -> _Asked:
     if not isinstance(question, str):
         raise InputError(f"question {question!r}; give a text, or a dictionary with the keys question and context")
-    if context is not None and (not isinstance(context, str) or not context.strip()):
-        raise InputError(f"context {context!r}; give the text to read, which must not be empty")
-    return _Asked(question, context)
+    return _Asked(question, _context(context))
+
+
+def _context(given: object) -> str | None:
+    if given is None or (isinstance(given, str) and given.strip()):
+        return given
+    raise InputError(f"context {given!r}; give the text to read, which must not be empty")
 
 
 def _shortened(reader: SpanReader, most: int, source: Source, spans: Spans) -> Spans:
@@ -283,10 +287,12 @@ class FillMask:
         wanted = [targets] if isinstance(targets, str) else targets
         if wanted is not None and not wanted:
             raise InputError("targets is empty; give one or more, or leave it out")
+        for text in texts:
+            check_blank(str(text))
         options: dict[str, Any] = {"top_k": top_k, "max_evidence": 1}
         if wanted is not None:
             options |= {"top_k": _EVERY, "read": 0, "distinct": False}
-        found = self._fill(texts, context, options)
+        found = self._fill(texts, _context(context), options)
         if wanted is not None:
             spelled = {" ".join(each.split()).casefold() for each in wanted}
             found = [Predictions(each for each in one if each.text.casefold() in spelled) for one in found]
