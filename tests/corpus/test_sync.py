@@ -6,16 +6,21 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 import quoth.corpus.sync as module
 from commands import Run
 from quoth import Corpus, Document, read_documents
+from quoth.corpus.manifest import LOCK
 from quoth.corpus.sync import Synced, sync
 from quoth.errors import CorruptionError, FileWarning, InputError
+from quoth.storage import WriterLock
 
 
 @pytest.fixture
@@ -251,6 +256,29 @@ def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
     code, out, _ = run("sync", folder, place, "--delete-all", "--json")
     assert json.loads(out)["deleted"] == ["a.txt"]
     assert documents(Corpus.open(place)) == {}
+
+
+def test_a_watch_begins_with_nothing_and_waits_for_who_writes(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, writing = tmp_path / "s.quoth", ExitStack()
+    write(folder / "a.jsonl", "{")
+
+    def begin_to_write() -> None:
+        writing.enter_context(WriterLock(place / LOCK))
+        write(folder / "c.txt", "The third text.")
+
+    before_looks = iter([lambda: write(folder / "b.txt", "The second text."), begin_to_write, int, writing.close])
+
+    def sleep(seconds: float) -> None:
+        assert seconds < 1e10
+        next(before_looks, Mock(side_effect=KeyboardInterrupt))()
+
+    monkeypatch.setattr("quoth.cli.sync.time", SimpleNamespace(sleep=sleep))
+    _, out, error = run("sync", folder, place, "--watch", "inf")
+    assert [line for line in out.splitlines() if line[0] in "+~-"] == ["+ b.txt", "+ c.txt"]
+    assert error.count("is writing; wait for it to end") == 1
+    assert documents(Corpus.open(place)) == {"b.txt": "The second text.", "c.txt": "The third text."}
 
 
 def test_a_damaged_record_is_named(corpus: Corpus, folder: Path) -> None:

@@ -14,7 +14,7 @@ from quoth.cli.corpus import near_duplicates, tell_duplicates
 from quoth.cli.models import contents, open_corpus
 from quoth.cli.options import Json
 from quoth.cli.output import counting, note, print_json, results, visible
-from quoth.errors import InputError
+from quoth.errors import InputError, LockedError
 from quoth.storage import COMMITTED, no_empty_folder
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 SHOWN = 20
+LONGEST_WAIT = 1e9
+"""Seconds; the system refuses some more."""
 
 
 @app.command(rich_help_panel="Make and change a corpus")
@@ -57,18 +59,26 @@ def sync(
     """
     if dry_run and watch is not None:
         raise InputError("--dry-run looks once; leave --watch out")
+    done = None
     with no_empty_folder(directory):
         corpus, is_new = _opened(directory, folder)
         try:
             done = _once(corpus, folder, vectors, dry_run, delete_all, as_json)
         finally:
-            if is_new and not corpus.num_documents:
+            if is_new and not corpus.num_documents and (watch is None or done is None):
                 shutil.rmtree(directory)
     if watch is None and done.unreadable:
         raise typer.Exit(1)
+    is_locked = False
     while watch is not None:
-        time.sleep(watch)
-        _once(corpus, folder, vectors, dry_run, delete_all, as_json, quiet=True)
+        time.sleep(min(watch, LONGEST_WAIT))
+        try:
+            _once(corpus, folder, vectors, dry_run, delete_all, as_json, quiet=not is_locked)
+            is_locked = False
+        except LockedError as error:  # the next look does it
+            if not is_locked:
+                note(str(error))
+            is_locked = True
 
 
 def _opened(directory: Path, folder: Path) -> "tuple[Corpus, bool]":
