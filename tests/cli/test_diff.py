@@ -62,6 +62,8 @@ def test_the_command(editions: tuple[Corpus, Corpus], run: Run, tmp_path: Path) 
     asked = tmp_path / "asked.txt"
     asked.write_text("Who is the mayor of Rome?\n\nThe mayor of Rome is [MASK].\n")
     assert run("diff", old, new, "--ask", asked) == (0, "0 of 2 answers changed\n", "")
+    asked.write_bytes("Who is the mayor\u2028of Rome?\r\nWho is\x0bthe mayor?\n".encode())
+    assert run("diff", old, new, "--ask", asked) == (0, "0 of 2 answers changed\n", "")
     asked.write_text("Who is the head of the state?\nWho is the mayor of Rome?\n")
     code, out, error = run("diff", old, new, "--ask", asked)
     assert (code, error) == (1, "")

@@ -57,7 +57,7 @@ def diff(
     """
     from quoth.corpus.documents import read_text
 
-    lines = [line for line in map(str.strip, read_text(ask).splitlines()) if line]
+    lines = [line for line in map(str.strip, read_text(ask).split("\n")) if line]
     if not lines:
         raise InputError(f"{ask}: no question in it; write one a line")
     corpora = [_opened(name) for name in (old, new)]
