@@ -6,6 +6,7 @@ import pickle
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from quoth.errors import InputError
 from quoth.integrations import shared
 from quoth.integrations.shared import Searching
 from quoth.source_map import encode
-from tiny import TEXT, tiny_npm
+from tiny import TEXT, tiny_corpus, tiny_npm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 QUERY = "What is the capital of France?"
@@ -226,6 +227,26 @@ def test_haystack_sentences_are_documents_with_their_place(component: Any, corpu
             "c",
         )
         assert each.meta["location"] == {"line": int(document.id[1:]) + 1}
+
+
+def test_a_haystack_run_keeps_its_snapshot_while_another_moves_on(
+    component: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tiny_corpus(tmp_path / "own.quoth")
+    reads = type(component)(str(own.path))
+    before = [each.data for each in reads.run(query=QUERY)["answers"]]
+    ask, moved = quoth.Reader.ask, list[Any]()
+
+    def slow(reader: quoth.Reader, query: str, **options: Any) -> Any:
+        found = ask(reader, query, **options)
+        if not moved:
+            moved.append(own.replace([replace(each, text=f"Indeed: {each.text}") for each in own.documents()]))
+            moved.append(reads.run(query=QUERY)["answers"])
+        return found
+
+    monkeypatch.setattr(quoth.Reader, "ask", slow)
+    assert [each.data for each in reads.run(query=QUERY)["answers"]] == before
+    assert all(each.document.content.startswith("Indeed: ") for each in moved[1])
 
 
 def test_haystacks_answers_have_the_question_that_was_read(component: Any) -> None:

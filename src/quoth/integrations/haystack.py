@@ -124,16 +124,24 @@ class QuothReader:
             A dictionary with `answers` and `sentences`, best first. The `query` of an answer is the question as it was
             read, with misspelt words as the corpus spells them.
         """
-        self.warm_up()
-        assert self._reader is not None
-        (corpus,) = self._reader.corpora
-        corpus.catch_up()
-        found = self._reader.ask(query, top_k=self.top_k if top_k is None else top_k, passages=self.passages)
+        reader = self._latest()
+        (corpus,) = reader.corpora
+        found = reader.ask(query, top_k=self.top_k if top_k is None else top_k, passages=self.passages)
         kept = [each for each in found if each.evidence and not (self.drop_guesses and each.abstained)]
         return {
             "answers": [_answer(corpus, found.read_as or query, each, each.evidence[0]) for each in kept],
             "sentences": [_sentence(corpus, each, each.evidence[0]) for each in found.sentences],
         }
+
+    def _latest(self) -> Reader:
+        """The reader over the corpus as it is now. Another thread's run keeps the snapshot that it began with."""
+        self.warm_up()
+        assert self._reader is not None
+        reader = self._reader
+        (corpus,) = reader.corpora
+        if not corpus.is_current():
+            reader = self._reader = reader.over([opened(self.corpus, self.where)])
+        return reader
 
 
 def _sentence(corpus: Corpus, sentence: Sentence, place: Evidence) -> Document:
