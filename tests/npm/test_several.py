@@ -61,6 +61,18 @@ def test_the_surest_blank_is_filled_first_and_then_helps_the_other() -> None:
     assert best.num_places == 2
 
 
+def test_a_phrase_with_a_mask_fills_no_blank() -> None:
+    table = Table(
+        {
+            f"[MASK] is {OPEN}": [("the [MASK]", 0.9), ("it", 0.2)],
+            f"{OPEN} is [MASK]": [("a <mask>", 0.8), ("a form", 0.5), ("___", 0.1)],
+            "[MASK] is a form": [("[MASK]", 1.0)],
+            "[MASK] is ___": [("it", 0.5)],
+        }
+    )
+    assert [each.sequence for each in fill_together(table, "[MASK] is [MASK]")] == ["it is ___"]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_as_many_beams_as_fillings_find_the_best_of_all(seed: int) -> None:
     """With two phrases for each of two blanks nothing is cut off, so the order is that of every filling's product."""

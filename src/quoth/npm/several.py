@@ -18,6 +18,7 @@ BEAMS = 4
 """Fillings that are followed from one blank to the next."""
 OPEN = "..."
 """Stands for a blank that is not being filled."""
+_MASKS = MASK, "<mask>"
 
 Filling = Mapping[int, Prediction]
 """The phrases of the blanks that are filled, by the blank's number."""
@@ -36,7 +37,9 @@ def fill_together(fill: Callable[[list[str]], Sequence[Sequence[Prediction]]], t
     beams: list[Filling] = [{}]
     for _ in blanks:
         asked = [(beam, blank) for beam in beams for blank in blanks if blank not in beam]
-        answers = fill([_text(pieces, beam, blank) for beam, blank in asked])
+        given = fill([_text(pieces, beam, blank) for beam, blank in asked])
+        # A phrase with a mask, of a text about such models, would be one more blank.
+        answers = [[one for one in found if not any(mask in one.text for mask in _MASKS)] for found in given]
         grown = dict[tuple[tuple[int, str], ...], Filling]()
         for beam in beams:
             open_ = [(blank, found) for (of, blank), found in zip(asked, answers, strict=True) if of is beam and found]
