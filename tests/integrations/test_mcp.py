@@ -22,7 +22,7 @@ anyio = pytest.importorskip("anyio")
 
 from mcp import Client, StdioServerParameters  # noqa: E402
 
-from quoth.integrations.mcp import MOST_CHARACTERS, Tools, server  # noqa: E402
+from quoth.integrations.mcp import MOST_CHARACTERS, Answers, Tools, server  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,6 +122,13 @@ def test_answers_come_with_their_places(call: Callable[..., Any], tool: str, arg
         "score": 0.75,
         "location": None,
     }
+
+
+def test_every_blank_of_a_filling_has_its_place() -> None:
+    places = tuple(quoth.Evidence("carmen", "", 0, at, at + 1, TEXT, 0.5, "c") for at in range(5))
+    filling = quoth.Prediction(" … ".join(TEXT[:5]), -1.0, 0.1, places, TEXT[:5], parts=tuple(TEXT[:5]))
+    [answer] = Answers.of(Predictions([filling])).answers
+    assert [each.quote for each in answer.places] == list(TEXT[:5])
 
 
 def test_an_assistant_is_told_how_sure_it_is_and_never_to_deny(

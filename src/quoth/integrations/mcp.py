@@ -112,7 +112,7 @@ class Answers(BaseModel):
                     probability=each.probability,
                     status=each.status,
                     num_places=each.num_places,
-                    places=[Place.of(place) for place in each.evidence[:PLACES]],
+                    places=[Place.of(place) for place in each.evidence[: max(PLACES, len(each.parts))]],
                 )
                 for each in predictions
             ],
