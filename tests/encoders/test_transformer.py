@@ -319,6 +319,12 @@ def test_inputs_never_exceed_the_model(folder: Path) -> None:
     assert len(encoder.passages(["raven " * 600], [""])[0].tokens.windows) > 2
 
 
+def test_sample_queries_are_cut_without_a_word(folder: Path) -> None:
+    encoder = TokenEncoder.load(locate(str(folder), NPMConfig))
+    places = [("a [MASK] b", 0, 1), ("a " * 400, 400, 401), ("a b", 0, 1)]
+    assert encoder.queries_at(places, 2).shape == (4, 32)
+
+
 def test_mistakes(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="device 'gpu9' is not available on this machine; use cpu"):
         Transformer.load(locate(str(folder), NPMConfig).encoder, device="gpu9")

@@ -7,6 +7,7 @@ stored.
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
@@ -19,7 +20,7 @@ from quoth.encoders.config import TokenConfig
 from quoth.encoders.encoder import Encoder
 from quoth.encoders.graph import open_encoder
 from quoth.encoders.keys import EncodedPassage, TextSpan, Vectors
-from quoth.errors import InputError
+from quoth.errors import InputError, TextCutWarning
 from quoth.hub import EncoderSource, ModelSource
 from quoth.records import Passage
 from quoth.text.boundaries import BOUNDARIES_VERSION, SPELLING_VERSION
@@ -96,7 +97,7 @@ class TokenEncoder:
     def blanks(self, texts: Sequence[str]) -> list[tuple[Floats, Floats]]:
         """The start and end query vectors of each text's blank: [D] each, both the same for NPM-single.
 
-        Raises InputError unless each text has exactly one blank and fits the encoder.
+        Raises InputError unless each text has exactly one blank.
         """
         queries = [self.query_tokens(text) for text in texts]
         states = self._queries.encode([ids for ids, _ in queries])
@@ -111,7 +112,7 @@ class TokenEncoder:
         return self._query_tokenizer.query(text)
 
     def takes(self, text: str) -> bool:
-        """Whether `blanks` accepts a text: it has exactly one blank and fits the encoder."""
+        """Whether `blanks` accepts a text: it has exactly one blank."""
         try:
             self._query_tokenizer.query(text)
         except InputError:
@@ -119,14 +120,16 @@ class TokenEncoder:
         return True
 
     def queries_at(self, places: Iterable[TextSpan], count: int) -> NDArray[np.float32]:
-        """Sample queries: the start and end vectors of blanks at the first `count` places that fit the encoder: [Q,
+        """Sample queries: the start and end vectors of blanks at the first `count` places without another blank: [Q,
         D]."""
         texts = (
             f"{text[max(start - QUERY_REACH, 0) : start]}{MASK}{text[end : end + QUERY_REACH]}"
             for text, start, end in places
         )
-        taken = list(islice(filter(self.takes, texts), count))
-        return np.concatenate([np.zeros((0, self.dimensions), np.float32), *map(np.stack, self.blanks(taken))])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TextCutWarning)  # nobody gave these texts
+            taken = list(islice(filter(self.takes, texts), count))
+            return np.concatenate([np.zeros((0, self.dimensions), np.float32), *map(np.stack, self.blanks(taken))])
 
     def words(self, text: str) -> NDArray[np.float32]:
         """The vectors of a plain text's tokens: [T, D]. Raises InputError when the text has none."""
