@@ -221,9 +221,11 @@ def test_answers_are_those_of_the_passages_that_were_read(
     assert counts >= {4, 8, 16}
 
 
+@pytest.mark.parametrize("mask", ["[MASK]", "<mask>"])
 def test_no_more_is_read_once_the_best_answer_to_a_question_would_be_called_not_found(
-    span_reader: Any, eighteen: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
+    span_reader: Any, eighteen: quoth.Corpus, monkeypatch: pytest.MonkeyPatch, mask: str
 ) -> None:
+    monkeypatch.setattr(span_reader.tokenizer, "mask_token", mask)
     rows, read = list[int](), span_reader.read
     monkeypatch.setattr(span_reader, "read", lambda q, p, *known: rows.extend(map(len, p)) or read(q, p, *known))
     for lowest, calibration, count in ((0.51, (0.0,), 12), (0.5, (0.0,), 16), (0.51, None, 16)):

@@ -23,7 +23,7 @@ from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
 from quoth.reader.config import ReaderAskOptions, ReaderConfig, ReaderFillOptions
 from quoth.reader.runtime import open_reader
-from quoth.reader.spans import SpanReader
+from quoth.reader.spans import SpanReader, has_blank
 from quoth.records import Hits, Predictions
 from quoth.text.tokenizer import fill_in
 from quoth.timing import step
@@ -247,8 +247,8 @@ class Reader(Model):
     ) -> bool:
         """Whether the best answer of most passages to a question, by its number, would be called not found."""
         config, read = self.config, sources[number][: len(spans)]
-        is_question = self.reader.tokenizer.mask_token not in texts[number]
-        if config.calibration is None or not is_question or len(read) < PATIENCE * len(sources[number]):
+        is_blank = has_blank(self.reader.tokenizer, texts[number])
+        if config.calibration is None or is_blank or len(read) < PATIENCE * len(sources[number]):
             return False
         best = answer_phrases(texts[number], read, spans, 1, config.prior)
         return all(chance(config.calibration, features(each, read)) < config.defaults.not_found_below for each in best)

@@ -76,9 +76,14 @@ def legal_spans(reading: Reading, width: int) -> NDArray[np.bool_]:
     return legal_TW & ((reading.flags_T & MAY_START) > 0)[:, None]
 
 
+def has_blank(tokenizer: PairTokenizer, text: str) -> bool:
+    """Whether a text is no question."""
+    return MASK in text or tokenizer.mask_token in text
+
+
 def query_ids(tokenizer: PairTokenizer, text: str, limit: int) -> list[int]:
     """The ids of a question, or of a text around its blank, at most `limit`."""
-    if MASK in text or tokenizer.mask_token in text:
+    if has_blank(tokenizer, text):
         return masked_ids(tokenizer, text, limit)
     return tokenizer.pieces([text])[0][0][:limit]
 
