@@ -24,7 +24,7 @@ from quoth.text.tokenizer import FastTokenizer
 from quoth.text.words import WordTokenizer
 from quoth.training.recipes import run_recipe
 from quoth.training.trainer import Progress
-from tiny import tiny_bert
+from tiny import tiny_bert, tiny_roberta
 
 LABELS = bio_labels(["LOC", "PER"])
 SENTENCE = TaggedText("Nikos Kazantzakis saw Paris.", (TaggedSpan(0, 17, "PER"), TaggedSpan(22, 27, "LOC")))
@@ -103,6 +103,15 @@ def test_the_command_writes_a_tagger(folder: Path, tmp_path: Path, capsys: pytes
     assert (saved["kind"], saved["labels"], saved["base"]) == ("tagger", list(LABELS), str(folder))
     assert main(["eval", "ner", str(tmp_path / "x"), "--system", str(output)]) == 0
     assert "| f1 without class | 100.0 [100.0, 100.0] |" in capsys.readouterr().out
+
+
+def test_no_input_is_longer_than_the_encoder_takes(tmp_path: Path) -> None:
+    """RoBERTa's positions begin after the padding id."""
+    base = tiny_roberta(tmp_path / "base")
+    (tmp_path / "x").write_text("Paris B-LOC\n" * 300, encoding="utf-8")
+    settings = {"epochs": "1", "batch_size": "2", "lora_rank": "2", "bf16": "false", "max_tokens": "600"}
+    run_recipe("tagger", [str(tmp_path / "x")], tmp_path / "out", settings, model=str(base))
+    assert json.loads((tmp_path / "out" / "quoth.json").read_text())["max_tokens"] == 260
 
 
 def test_a_run_is_repeatable(folder: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from quoth.arrays import Ints
 from quoth.encoders.config import TokenConfig
+from quoth.encoders.encoder import longest_input
 from quoth.encoders.transformer import attend_in_fp32, load_base, pad
 from quoth.errors import InputError
 from quoth.hub import SETTINGS_FILE
@@ -51,7 +52,7 @@ def prepare(run: Run, config: TaggingConfig) -> Job:
         base=source.config.base or source.base,
         revision=source.config.revision,
         labels=labels,
-        max_tokens=min(config.max_tokens, int(encoder.config.max_position_embeddings)),
+        max_tokens=min(config.max_tokens, longest_input(encoder.config)),
     )
     tokenizer = WordTokenizer(hf, settings.max_tokens)
     plan = plan_batches(documents, tokenizer, labels, config, run.counter("tokenizing epochs", config.epochs))
