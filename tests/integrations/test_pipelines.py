@@ -122,6 +122,18 @@ def test_on_a_corpus_it_answers_as_the_reader_and_names_the_document(
     assert mixed == [found[0], answer(question=QUESTION, context=CONTEXT, max_answer_len=1000)]
 
 
+def test_on_a_corpus_misspelt_words_are_read_as_the_reader_reads_them(
+    answer: QuestionAnswering, reader: quoth.Reader
+) -> None:
+    asked = ["What is the capitel of France?", "What is the capital of Frence?", QUESTION]
+    found = answer([{"question": each} for each in asked], top_k=2, max_answer_len=1000)
+    for own, expected in zip(found, reader.ask(asked, top_k=2), strict=True):
+        assert [(each["answer"], each["status"]) for each in own] == [(each.text, each.status) for each in expected]
+        assert [each["score"] for each in own] == pytest.approx([each.probability for each in expected])
+        assert {each.get("read_as", "") for each in own} == {expected.read_as}
+    assert [each[0].get("read_as") for each in found] == [QUESTION, QUESTION, None]
+
+
 def test_that_there_is_no_answer_comes_before_less_probable_ones_that_are_unsure() -> None:
     place = quoth.Evidence("d", "", 0, 0, 1, "a", 0.4)
     sure, guess = (

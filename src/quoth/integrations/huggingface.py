@@ -142,7 +142,8 @@ class QuestionAnswering:
             A dictionary with score, start, end and answer; a list of them, best first, if there are several (or none);
             for several questions a list of these. On a context `score` is an answer's share of all spans and of "no
             answer", and `context[start:end]` is the answer. On a corpus it is the chance of being right, start and end
-            count in the document `document_id`, and there is all that `Prediction.to_dict` has.
+            count in the document `document_id`, and there is all that `Prediction.to_dict` has; and `read_as`, the
+            question with misspelt words as the corpus spells them, if there are any.
 
         Raises:
             InputError: No question, neither context nor corpus, or a number out of bounds.
@@ -153,13 +154,14 @@ class QuestionAnswering:
         check_questions([each.question for each in asked])
         reader = self._tuned(overlap=doc_stride, max_tokens=max_seq_len, query_tokens=max_question_len)
         found = []
-        for each, (sources, spans) in zip(asked, self._read(reader, asked), strict=True):
+        for each, (text, is_sure, sources, spans) in zip(asked, self._read(reader, asked), strict=True):
             short = [*map(partial(_shortened, reader.reader, max_answer_len), sources, spans)]
             config = reader.config
             if each.context is None:
                 least = config.defaults.min_probability
-                answers = answered(each.question.strip(), sources, short, config, top_k, least)
-                found.append(_of_corpus(answers, top_k, handle_impossible_answer))
+                answers = answered(text, sources, short, config, top_k, least, sure=is_sure)
+                read_as = {} if text == each.question.strip() else {"read_as": text}
+                found.append([one | read_as for one in _of_corpus(answers, top_k, handle_impossible_answer)])
             else:
                 none = 1 / (1 + math.exp(min(spans[0].total, 700.0))) if handle_impossible_answer else None
                 phrases = predict_spans(sources, short, top_k, prior=config.prior)
@@ -177,18 +179,22 @@ class QuestionAnswering:
         check_room(reading.config, reading.tokenizer.longest, self.reader.name or "the reader")
         return Reader(reading, self.reader.corpora, self.reader.name)
 
-    def _read(self, reader: Reader, asked: Sequence[_Asked]) -> Iterator[tuple[list[Source], list[Spans]]]:
-        """What the reader reads for each question, and what it marks there."""
+    def _read(self, reader: Reader, asked: Sequence[_Asked]) -> Iterator[tuple[str, bool, list[Source], list[Spans]]]:
+        """Each question as it is read, and whether its answers may be sure; what the reader reads for it, and what it
+        marks there."""
         of_corpus = [each.question.strip() for each in asked if each.context is None]
         if of_corpus and not reader.corpora:
             raise InputError("no context to read; give context=…, or make the pipeline with corpus=…")
-        from_corpus = reader.read(of_corpus, of_corpus) if of_corpus else iter(())
+        spelled = [*map(reader.finder.as_spelled, of_corpus)] if of_corpus else []
+        texts = [text for text, _ in spelled]
+        from_corpus = zip(spelled, reader.read(texts, texts), strict=True)
         for each in asked:
             if each.context is None:
-                yield next(from_corpus)
+                (text, has_name), read = next(from_corpus)
+                yield text, not has_name, *read
             else:
-                passage = Passage(0, "", "", each.context, 0, len(each.context))
-                yield [Source(passage, "")], reader.reader.read([each.question.strip()], [[passage]])[0]
+                text, passage = each.question.strip(), Passage(0, "", "", each.context, 0, len(each.context))
+                yield text, True, [Source(passage, "")], reader.reader.read([text], [[passage]])[0]
 
 
 def _asked(inputs: Sequence[Any], question: Any, context: Any) -> list[_Asked]:
