@@ -1,5 +1,6 @@
 """The splitters: limits, lines, sentence ends, nothing but space is ever left out; phrases that cross a sentence."""
 
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -305,6 +306,15 @@ def test_headings_items_and_fields() -> None:
 )
 def test_no_whole_sentence_ends_in_an_abbreviation_of_what_follows(text: str, found: list[str]) -> None:
     assert [text[start:end] for start, end in whole_sentences(text)] == found
+
+
+def test_a_long_run_of_letters_is_no_work() -> None:
+    """As a passage of base64 has it, or one in a script without spaces."""
+    began = time.process_time()
+    for letter in "a_東":
+        assert whole_sentences(letter * 200_000) == [(0, 200_000)]
+        assert not crosses_sentence(letter * 200_000)
+    assert time.process_time() - began < 20  # some hundredths; what is quadratic takes minutes
 
 
 @pytest.mark.parametrize(

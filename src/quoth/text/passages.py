@@ -86,7 +86,7 @@ _MARKDOWN = re.compile(r"#{1,6}\s")
 _STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
 # Two rules: passages are cut where a sentence probably ends, and every corpus has been cut by this one; a phrase must
 # not be refused for a full stop inside a name, so the second knows abbreviations too.
-_FULL_STOP = re.compile(r"(\w+)\.[\"'”’»)\]]*\s+(?=\S)")
+_FULL_STOP = re.compile(r"(?<!\w)(\w+)\.[\"'”’»)\]]*\s+(?=\S)")
 _SHORTENED = (
     "mr mrs ms mx dr prof rev hon pres gov sen rep gen col maj capt cmdr lt sgt adm st ste mt ft pt rd ave blvd "
     "jr sr messrs mme mlle vs no nos vol vols op opp cat fig figs pp ch art sec ed eds trans approx ca cf fl inc ltd "
