@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 from test_span_reader import make_reader
 
 import quoth
-from quoth.errors import InputError
+from quoth.errors import CorpusNotFoundError, InputError
 from quoth.integrations import shared
 from quoth.integrations.shared import Searching
 from quoth.source_map import encode
@@ -100,6 +101,32 @@ def test_a_search_keeps_its_snapshot_while_others_begin(tmp_path: Path, monkeypa
     monkeypatch.setattr(searching.corpus, "passage", slow)
     assert [each.metadata["document_id"] for each in searching.search("raven", 2)] == ["a", "b"]
     others[0].join()
+
+
+def test_a_corpus_that_was_made_anew_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, folder = tmp_path / "live.quoth", tiny_npm(tmp_path / "npm")
+    monkeypatch.setattr(shared, "Reader", OneReader(tmp_path))
+
+    def made(text: str) -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        corpus = quoth.Corpus.create(place)
+        corpus.add([quoth.Document("d", "", text, {"year": 1}), quoth.Document("e", "", text, {"year": 2})])
+        quoth.NPM.from_pretrained(folder, corpus).embed("fp32")
+
+    made("The Seine flows through Paris.")
+    words, vectors = Searching(place, where="year = 1"), Searching(place, "dense", str(folder))
+    asking = shared.Asking(place, where="year = 2")
+    for text in ("The Seine flows through Paris.", "The Spree flows through Berlin.", "The Seine flows through Rome."):
+        made(text)
+        assert [each.text for each in words.search("flows", 2)] == [text]
+        assert [each.text for each in vectors.search("flows", 2)] == [text, text]
+        answers = asking.ask_corpus("What flows?")["answers"]
+        assert {(each["places"][0]["document_id"], each["places"][0]["context"]) for each in answers} == {("e", text)}
+        assert asking.verify_quote(text)["num_places"] == 1
+    shutil.rmtree(place)
+    for gone in (lambda: words.search("flows", 2), lambda: asking.verify_quote("flows")):
+        with pytest.raises(CorpusNotFoundError, match="not found"):
+            gone()
 
 
 def test_vectors_are_searched_by_a_model(corpus: quoth.Corpus, tmp_path: Path) -> None:

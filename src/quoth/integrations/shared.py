@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import verify_quote as verify
-from quoth.errors import InputError
+from quoth.errors import CorpusNotFoundError, InputError
 from quoth.index.finder import Finder
 from quoth.index.options import Mode, SearchOptions
 from quoth.model.base import CorpusModel
@@ -43,6 +43,16 @@ def opened(corpus: str | Path, where: str | None) -> Corpus:
     return whole if where is None else whole.where(where)
 
 
+def latest(corpus: Corpus, where: str | None) -> Corpus:
+    """The corpus, moved to its latest snapshot; or the one that was made anew in its folder, of which `where` says what
+    part is read."""
+    try:
+        corpus.catch_up()
+    except CorpusNotFoundError:
+        return opened(corpus.path, where)
+    return corpus
+
+
 class Asking:
     """Questions to one corpus, one at a time, and quotations to check in it.
 
@@ -67,7 +77,12 @@ class Asking:
         self, corpus: str | Path, model: str = "quoth-reader", top_k: int = 3, where: str | None = None
     ) -> None:
         self.corpus, self._lock = opened(corpus, where), threading.Lock()
-        self._model, self._top_k = model, top_k
+        self._model, self._top_k, self._where = model, top_k, where
+
+    def _catch_up(self) -> None:
+        self.corpus = latest(before := self.corpus, self._where)
+        if self.corpus is not before and "_reader" in self.__dict__:
+            self.__dict__["_reader"] = self._reader.over([self.corpus])
 
     @cached_property
     def _reader(self) -> Reader:
@@ -93,7 +108,7 @@ class Asking:
     def ask_corpus(self, question: str) -> dict[str, Any]:
         """The answers as dictionaries. Raises InputError, EmptyCorpusError."""
         with self._lock:
-            self.corpus.catch_up()
+            self._catch_up()
             found = self._reader.ask(question, top_k=self._top_k)
         return {
             "status": found.status,
@@ -122,7 +137,7 @@ class Asking:
     def verify_quote(self, text: str) -> dict[str, Any]:
         """Whether and where words occur, and what is nearest if they do not. Raises InputError."""
         with self._lock:
-            self.corpus.catch_up()
+            self._catch_up()
             found = verify(self.corpus, text, PLACES)
         return {
             "occurs": found.occurs,
@@ -172,14 +187,18 @@ class Searching:
             raise InputError(f"mode {mode!r} searches by vectors; name their model, such as model='quoth-mini'")
         self.corpus, self._lock = opened(corpus, where), threading.Lock()
         self._call = str(self.corpus.path.absolute()), mode, model, where
-        self._find: Callable[[str, int], Hits]
-        if mode in ("auto", "bm25"):
-            self._find = partial(Finder([self.corpus]).search, mode=cast(Mode, mode))
-        else:
+        self._loaded: CorpusModel | None = None
+        if mode not in ("auto", "bm25"):
             loaded = load(cast(str, model), self.corpus)
             if not isinstance(loaded, CorpusModel):
                 raise InputError(f"model {model!r} has no vectors; name quoth-mini or quoth-realm")
-            self._find = lambda query, k: loaded.search(query, k, cast(Mode, mode))
+            self._loaded = loaded
+        self._find = self._finding()
+
+    def _finding(self) -> Callable[[str, int], Hits]:
+        """What finds passages of the corpus."""
+        over: CorpusModel | Finder = self._loaded.over([self.corpus]) if self._loaded else Finder([self.corpus])
+        return partial(over.search, mode=cast(Mode, self._call[1]))
 
     def __reduce__(self) -> tuple[type[Searching], tuple[str, str, str | None, str | None]]:
         return Searching, self._call
@@ -190,7 +209,9 @@ class Searching:
         One search at a time: another would move the corpus to a snapshot in which a found row may be gone.
         """
         with self._lock:
-            self.corpus.catch_up()
+            self.corpus = latest(before := self.corpus, self._call[3])
+            if self.corpus is not before:
+                self._find = self._finding()
             hits = self._find(query, k)
             more = {"corpus": self.corpus.name} | ({"read_as": hits.read_as} if hits.read_as else {})
             return [_found(each, each.to_dict() | more) for each in hits]
