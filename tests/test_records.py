@@ -51,6 +51,9 @@ def test_how_sure_it_is_is_told_and_further_places_are_counted() -> None:
     )
     two_of_twelve = Prediction("Georges Bizet", 0.0, 0.1, (PLACE,) * 2, num_places=12)
     assert "… and 10 more places" in Predictions([two_of_twelve])._repr_html_()
+    of_five_blanks = Prediction("a … b … c … d … e", 0.0, 1.0, (PLACE,) * 5, "a b c d e", parts=tuple("abcde"))
+    page = Predictions([of_five_blanks])._repr_html_()
+    assert (page.count("<blockquote>"), "more place" in page) == (5, False)
     assert (two_of_twelve.to_row()["num_places"], two_of_twelve.to_dict()["num_places"]) == (12, 12)
 
 

@@ -351,9 +351,10 @@ class Hits(_Ranking[Hit]):
 def _prediction(prediction: Prediction) -> str:
     unsure = " <em>(unsure)</em>" if prediction.status == "unsure" else ""
     head = f"<b>{_text(prediction.text)}</b> {100 * prediction.probability:.1f} %{unsure}"
-    more = prediction.num_places - len(prediction.evidence[:PLACES])
+    shown = prediction.evidence[: max(PLACES, len(prediction.parts))]  # each blank of several has its place
+    more = prediction.num_places - len(shown)
     rest = f"<small>… and {more:,} more {'place' if more == 1 else 'places'}</small>" if more > 0 else ""
-    return head + "".join(map(_evidence, prediction.evidence[:PLACES])) + rest
+    return head + "".join(map(_evidence, shown)) + rest
 
 
 def _evidence(evidence: Evidence) -> str:
