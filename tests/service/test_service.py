@@ -613,6 +613,32 @@ def test_documents_that_come_while_vectors_are_made_get_theirs_too(
     assert embedded == [1, 2]
 
 
+def test_documents_that_come_when_vectors_are_just_done_get_theirs_too(
+    models: Models, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, embedded = Library(models, [corpus.path]), list[int]()
+    done, ends, work = threading.Event(), threading.Event(), Library._embed
+
+    def lingering(library: Library) -> None:
+        work(library)
+        done.set()
+        ends.wait(30)
+
+    monkeypatch.setattr(
+        "quoth.index.finder.Finder.embed", lambda finder, _: embedded.append(finder.corpora[0].snapshot)
+    )
+    monkeypatch.setattr(Library, "_embed", lingering)
+    first = library.embed()
+    assert done.wait(30)
+    corpus.add([quoth.Document("late", "", "A late text.")])
+    assert library.refresh()
+    ends.set()
+    for each in (first, library._embedding):
+        assert each is not None
+        each.join()
+    assert embedded == [1, 2]
+
+
 def test_a_damaged_index_is_refused(models: Models, corpus: quoth.Corpus) -> None:
     models.over([corpus]).fills.embed("fp32")
     Library(models, [corpus.path])

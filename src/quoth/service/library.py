@@ -116,6 +116,7 @@ class Library:
     _views: OrderedDict[ViewKey, LibraryView] = field(default_factory=OrderedDict)
     _vectors: dict[str, str] = field(default_factory=dict)
     _embedding: threading.Thread | None = None
+    _embeds: bool = False
 
     def __post_init__(self) -> None:
         for path in self.paths:
@@ -189,15 +190,17 @@ class Library:
 
         A process that ends meanwhile loses none that are stored; the next one continues.
         """
-        if self._embedding is None or not self._embedding.is_alive():
-            self._embedding = threading.Thread(target=self._embed, name="vectors", daemon=True)
-            self._embedding.start()
-        return self._embedding
+        with self._lock:
+            if self._embedding is None or not (self._embeds and self._embedding.is_alive()):
+                self._embeds = True
+                self._embedding = threading.Thread(target=self._embed, name="vectors", daemon=True)
+                self._embedding.start()
+            return self._embedding
 
     def _embed(self) -> None:
         """Until every corpus is as it was when its vectors were begun."""
         begun: dict[str, Corpus] = {}
-        while new := {name: each for name, each in self._latest.items() if begun.get(name) is not each}:
+        while new := self._not_yet(begun):
             begun |= new
             for name, corpus in new.items():
 
@@ -210,6 +213,14 @@ class Library:
                 except (QuothError, OSError) as error:
                     self._vectors[name] = "failed"
                     LOG.error("vectors", extra={"corpus": name, "error": str(error)})
+
+    def _not_yet(self, begun: Mapping[str, Corpus]) -> dict[str, Corpus]:
+        """The corpora that are not as they were. If there are none the thread ends, and who asks for more from here on
+        starts another."""
+        with self._lock:
+            new = {name: each for name, each in self._latest.items() if begun.get(name) is not each}
+            self._embeds = bool(new)
+            return new
 
     def describe(self) -> dict[str, Any]:
         modes = ["auto"] * bool(self.view().models.fills.finder.by_vectors())
