@@ -84,6 +84,14 @@ def test_a_workbook_by_hand() -> None:
     assert alone.text == "Countries\n\nCountry: Kenya | Since: 1963"
 
 
+@pytest.mark.parametrize("kind", ["hdr", "ftr", "sldNum", "dt"])
+def test_what_is_on_every_slide_is_left_out(kind: str) -> None:
+    presentation = Presentation(io.BytesIO(pptx(("Kenya", "Nairobi", ""))))
+    presentation.slides[0].placeholders[1].element.nvSpPr.nvPr.ph.set("type", kind)
+    presentation.save(stream := io.BytesIO())
+    assert slides.read(stream.getvalue()).text == "Kenya"
+
+
 @pytest.mark.parametrize(
     ("table", "text"),
     [

@@ -10,6 +10,9 @@ from quoth.sources.office import facts, opened
 from quoth.sources.sheets import Value, is_headed
 from quoth.sources.source import Piece, Source, Text
 
+_LEFT_OUT = ("HEADER", "FOOTER", "SLIDE_NUMBER", "DATE")
+"""What is on every slide."""
+
 
 def read(content: bytes) -> Source:
     """The text of a presentation. Raises ValueError if it cannot be opened."""
@@ -41,9 +44,10 @@ def _shapes(text: Text, shapes: Iterable[Any], slide: int) -> None:
             ]
             text.table(rows, headed=bool(shape.table.first_row) or is_headed(values))
         elif shape.has_text_frame:
-            body = shape.is_placeholder and shape.placeholder_format.type is not None
-            is_list = bool(body and shape.placeholder_format.type.name in ("BODY", "OBJECT"))
-            _paragraphs(text, shape.text_frame, (slide, shape.name), is_list)
+            kind = shape.placeholder_format.type if shape.is_placeholder else None
+            name = "" if kind is None else kind.name
+            if name not in _LEFT_OUT:
+                _paragraphs(text, shape.text_frame, (slide, shape.name), is_list=name in ("BODY", "OBJECT"))
 
 
 def _paragraphs(text: Text, frame: Any, place: tuple[int, str], is_list: bool) -> None:
