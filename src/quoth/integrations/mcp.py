@@ -158,7 +158,9 @@ class Excerpt(BaseModel):
 class Verdict(BaseModel):
     """Whether words occur in the corpus."""
 
-    occurs: bool = Field(description="Whether they occur word for word, ignoring white space.")
+    occurs: bool = Field(
+        description="Whether they occur word for word, ignoring white space and how quotation marks are typed."
+    )
     num_places: int
     num_whole: int = Field(description="Places where they are not a part of a longer word or number.")
     places: list[Place]

@@ -72,6 +72,24 @@ def test_places_that_cut_a_word_are_counted_apart(corpus: Corpus, text: str, num
     assert all(shown(place) == text for place in found.places)
 
 
+@pytest.mark.parametrize(
+    ("told", "typed", "occurs"),
+    [
+        ("It’s “a lady’s” part.", "It's \"a lady's\" part.", True),
+        ("It's a 'part'.", "It’s a ‘part’.", True),
+        ("It's a 'part'.", "It’s a “part”.", False),
+        ("A quote: '", "'", True),  # of nothing else
+        ("Its part.", "It's part.", False),
+    ],
+)
+def test_straight_quotation_marks_are_curly_ones(tmp_path: Path, told: str, typed: str, occurs: bool) -> None:
+    mine = Corpus.create(tmp_path / "mine.quoth")
+    mine.add([Document("a", "", told)])
+    found = verify_quote(mine, typed)
+    assert found.occurs is occurs
+    assert [place.end - place.start for place in found.places] == [len(typed)] * occurs
+
+
 def test_whole_words_come_first_and_no_more_than_asked_for(corpus: Corpus) -> None:
     found = verify_quote(corpus, "Bizet", max_places=5)
     assert [(each.document_id, each.start) for each in found.places] == [

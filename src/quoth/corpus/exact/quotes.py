@@ -36,12 +36,14 @@ _COMPARED = 10
 """BM25's best passages, around which the nearest text is looked for."""
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d[.,]\d")
+_SINGLE, _DOUBLE = "['‘’]", '["“”]'
+_MARK = re.compile("['‘’\"“”]")
 _NEVER = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a text occurs in a corpus, ignoring white space, and where.
+    """Whether a text occurs in a corpus, ignoring white space and how quotation marks are typed, and where.
 
     `num_places` is how often it occurs (10,000: as often, or more often); in `num_whole` of these places it is not a
     part of a longer word or number. `places` are the first of them, whole ones before others. If it does not occur,
@@ -66,11 +68,12 @@ class Verification:
 
 
 def verify_quote(corpus: Corpus, text: str, max_places: int = 10) -> Verification:
-    """Look for a text in every document of a corpus, exactly but for white space.
+    """Look for a text in every document of a corpus, exactly but for white space and how quotation marks are typed.
 
     Args:
         corpus (Corpus): Where to look.
-        text (str): The words of the quote. A run of white space matches any other.
+        text (str): The words of the quote. A run of white space matches any other, a straight quotation mark or
+            apostrophe a curly one, and the other way round.
         max_places (int): Number of places that are told. Default: 10.
 
     Returns:
@@ -95,7 +98,7 @@ def verify_quote(corpus: Corpus, text: str, max_places: int = 10) -> Verificatio
     if max_places < 1:
         raise InputError(f"max_places is {max_places}; it must be 1 or more; try max_places=10")
     try:
-        longest = max(words, key=len).encode()
+        longest = max(_MARK.split(" ".join(words).replace(" ", "'")), key=len).encode() or words[0].encode()
     except UnicodeEncodeError:
         raise InputError("the text is not valid Unicode (half of a surrogate pair); give Unicode text") from None
     whole: list[Evidence] = []
@@ -122,12 +125,17 @@ def verify_quotes(corpora: Sequence[Corpus], text: str, max_places: int = 10) ->
 
 
 def _occurrences(corpus: Corpus, words: Sequence[str], longest: bytes) -> Iterator[tuple[_Shown, int, int]]:
-    """Where the words follow each other, in the order of the documents; `longest` is one of the words."""
-    pattern = re.compile(r"\s+".join(map(re.escape, words)))
+    """Where the words follow each other, in the order of the documents; `longest` is in one of the words."""
+    pattern = re.compile(r"\s+".join(map(_as_typed, words)))
     for segment, number in corpus.containing(longest):
         shown = _Shown(corpus, segment, number)
         for match in pattern.finditer(shown.text):
             yield shown, *match.span()
+
+
+def _as_typed(word: str) -> str:
+    """A pattern of the word with its quotation marks straight or curly."""
+    return _MARK.sub(lambda mark: _SINGLE if mark[0] in _SINGLE else _DOUBLE, re.escape(word))
 
 
 class _Shown:
