@@ -129,8 +129,8 @@ class Hits(Reply):
 
 
 class Verified(Reply):
-    """Whether a text occurs in the corpus (ignoring white space and how quotation marks are typed), how often and where;
-    if not, what is nearest."""
+    """Whether a text occurs in the corpus (ignoring white space and how quotation marks are typed), how often and
+    where; if not, what is nearest."""
 
     occurs: bool
     text: str
