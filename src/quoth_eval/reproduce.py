@@ -56,14 +56,16 @@ class Call:
 
 
 def quoth(words: Sequence[str]) -> str:
-    """Run a command of `quoth` here. Raises what it raises."""
-    from quoth.cli.main import program
+    """Run a command of `quoth` here. Raises what it raises; KeyboardInterrupt if it is interrupted."""
+    from quoth.cli.main import INTERRUPTED, program
     from quoth_eval.command import eval_command
 
     told = StringIO()
     command, given = (eval_command, words[1:]) if words[0] == "eval" else (program(words[0]), words)
     with redirect_stdout(told):
-        command.main(args=list(given), prog_name=f"quoth {words[0]}", standalone_mode=False)
+        code = command.main(args=list(given), prog_name=f"quoth {words[0]}", standalone_mode=False)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
     return told.getvalue()
 
 

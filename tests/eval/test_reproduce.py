@@ -18,7 +18,7 @@ from quoth.records import Prediction
 from quoth_eval.charts import drawable
 from quoth_eval.harness import evaluate
 from quoth_eval.papers import Item, Part, find_item, items
-from quoth_eval.reproduce import Call, eval_words, fingerprint, reproduce, systems_of
+from quoth_eval.reproduce import Call, eval_words, fingerprint, quoth, reproduce, systems_of
 from quoth_eval.spec import read_options
 from quoth_eval.summary import published
 from quoth_eval.systems import known_options, parse_system
@@ -267,3 +267,16 @@ def test_the_list_and_mistakes_on_the_command_line(tmp_path: Path, run: Run) -> 
         code, _, err = run("reproduce", *words)
         assert code == 2
         assert told in err
+
+
+def test_a_command_that_is_interrupted_interrupts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that is stopped is not done, so that its model must not be measured."""
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    docs = tmp_path / "docs.jsonl"
+    docs.write_text(json.dumps({"text": "Some words."}), encoding="utf-8")
+    monkeypatch.setattr("quoth.cli.train.run_recipe", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        quoth(["train", "npm-mini-cpu", str(docs), "-o", str(tmp_path / "model")])
