@@ -348,10 +348,15 @@ class Hits(_Ranking[Hit]):
         return self._html("" if self else "no passage of the corpus matches", _hit)
 
 
+def places_told(prediction: Prediction) -> tuple[Evidence, ...]:
+    """An answer's first places, or that of each phrase if it fills several blanks."""
+    return prediction.evidence[: max(PLACES, len(prediction.parts))]
+
+
 def _prediction(prediction: Prediction) -> str:
     unsure = " <em>(unsure)</em>" if prediction.status == "unsure" else ""
     head = f"<b>{_text(prediction.text)}</b> {100 * prediction.probability:.1f} %{unsure}"
-    shown = prediction.evidence[: max(PLACES, len(prediction.parts))]  # each blank of several has its place
+    shown = places_told(prediction)
     more = prediction.num_places - len(shown)
     rest = f"<small>… and {more:,} more {'place' if more == 1 else 'places'}</small>" if more > 0 else ""
     return head + "".join(map(_evidence, shown)) + rest

@@ -25,6 +25,11 @@ def results() -> "Console":
     return Console(highlight=False, markup=False, emoji=False)
 
 
+def url_of(host: str, port: int) -> str:
+    """The address of a service, with an IPv6 host in brackets."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
 def print_tables(tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]]) -> None:
     """Heads and rows on standard output: wrapped to a terminal's width, elsewhere as Markdown, one row per line."""
     from rich import box

@@ -17,7 +17,7 @@ import typer
 
 from quoth.cli.models import ENTITIES, load, load_predictor, load_reader, load_searcher, open_corpora, ray_model, system
 from quoth.cli.options import FILES, Model, Ray, Setup, pairs, read_at, repeated
-from quoth.cli.output import counting, note, plural, results
+from quoth.cli.output import counting, note, plural, results, url_of
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError, nearest
 from quoth.memory import bytes_named
@@ -291,13 +291,9 @@ def _here(
             library.embed()
         host, port = listening.getsockname()[:2]
         log_lines()
-        results().print(_url(host, port), soft_wrap=True)
+        results().print(url_of(host, port), soft_wrap=True)
         run(served, listening)
     note("stopped")
-
-
-def _url(host: str, port: int) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _on_ray(
@@ -344,7 +340,7 @@ def _on_ray(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(served, *address)
     try:
-        results().print(_url(*address), soft_wrap=True)
+        results().print(url_of(*address), soft_wrap=True)
         with suppress(KeyboardInterrupt):
             signal.pause()
     finally:

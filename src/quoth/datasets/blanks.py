@@ -17,7 +17,7 @@ from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Passage
 from quoth.text.boundaries import STOP_WORDS
-from quoth.text.tokenizer import MASK
+from quoth.text.tokenizer import MASK, MASKS
 
 Kind = Literal["any", "content"]
 Words = list[tuple[int, int]]
@@ -28,7 +28,6 @@ KINDS: tuple[Kind, ...] = ("any", "content")
 MAX_WORDS = 10
 LONGER = 0.5
 MAX_QUERY_PIECES = 200
-_MASKS = (MASK, "<mask>")
 _PIECE = re.compile(r"[^\W_]+|\S")
 
 
@@ -105,7 +104,7 @@ def draw_blanks(passages: Sequence[Passage], kind: Kind, count: int, seed: int) 
     """
     texts = [passage.text for passage in passages]
     words_of = [words(text) for text in texts]
-    usable = [not any(mask in f"{passage.title} {passage.text}" for mask in _MASKS) for passage in passages]
+    usable = [not any(mask in f"{passage.title} {passage.text}" for mask in MASKS) for passage in passages]
 
     def fits(span: Span) -> bool:
         p, i, length = span

@@ -25,8 +25,8 @@ from quoth.corpus.view import parts
 from quoth.corpus.where import EXAMPLE
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
 from quoth.index.finder import Finder
-from quoth.integrations.shared import NOTES, PLACES, quote_of
-from quoth.records import Evidence, Hit, Predictions, Status
+from quoth.integrations.shared import NOTES, quote_of
+from quoth.records import PLACES, Evidence, Hit, Predictions, Status, places_told
 from quoth.source_map import as_json
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Answers(BaseModel):
                     probability=each.probability,
                     status=each.status,
                     num_places=each.num_places,
-                    places=[Place.of(place) for place in each.evidence[: max(PLACES, len(each.parts))]],
+                    places=[Place.of(place) for place in places_told(each)],
                 )
                 for each in predictions
             ],

@@ -21,11 +21,9 @@ from quoth.index.options import Mode, SearchOptions
 from quoth.model.base import CorpusModel
 from quoth.model.loading import load
 from quoth.reader.model import Reader
-from quoth.records import NOT_FOUND, Evidence, Hit, Hits, Status
+from quoth.records import NOT_FOUND, PLACES, Evidence, Hit, Hits, Status
 from quoth.source_map import as_json
 
-PLACES = 3
-"""The most places of an answer or a quotation that are returned."""
 NOTES: dict[Status, str] = {
     "answered": "The first answer is likely to be right. Give it with the place that says it.",
     "unsure": "The first answer may be right: `probability` is the chance. Read its context; if that answers the "

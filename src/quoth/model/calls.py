@@ -14,7 +14,7 @@ from typing import Any
 
 from quoth.errors import InputError, nearest
 from quoth.fields import fields_of, spelled
-from quoth.text.tokenizer import MASK, around_mask
+from quoth.text.tokenizer import MASK, MASKS, around_mask
 
 Exclude = Collection[int] | Sequence[Collection[int]]
 MOST_BLANKS = 8
@@ -119,7 +119,7 @@ def place_of(entity: str, question: str) -> tuple[int, int]:
 
 def check_blank(text: str, most: int = 1) -> None:
     """Raises InputError for a text without a blank or with more than `most`, whatever the tokenizer's own mask is."""
-    counts = [with_mask(text, mask_token).count(MASK) for mask_token in (MASK, "<mask>")]
+    counts = [with_mask(text, mask_token).count(MASK) for mask_token in MASKS]
     if any(1 <= count <= most for count in counts):
         return
     if most > 1 and any(counts):

@@ -12,13 +12,12 @@ from itertools import chain
 
 from quoth.model.calls import MOST_BLANKS, check_blank
 from quoth.records import Prediction, Status
-from quoth.text.tokenizer import MASK
+from quoth.text.tokenizer import MASK, MASKS
 
 BEAMS = 4
 """Fillings that are followed from one blank to the next."""
 OPEN = "..."
 """Stands for a blank that is not being filled."""
-_MASKS = MASK, "<mask>"
 
 Filling = Mapping[int, Prediction]
 """The phrases of the blanks that are filled, by the blank's number."""
@@ -39,7 +38,7 @@ def fill_together(fill: Callable[[list[str]], Sequence[Sequence[Prediction]]], t
         asked = [(beam, blank) for beam in beams for blank in blanks if blank not in beam]
         given = fill([_text(pieces, beam, blank) for beam, blank in asked])
         # A phrase with a mask, of a text about such models, would be one more blank.
-        answers = [[one for one in found if not any(mask in one.text for mask in _MASKS)] for found in given]
+        answers = [[one for one in found if not any(mask in one.text for mask in MASKS)] for found in given]
         grown = dict[tuple[tuple[int, str], ...], Filling]()
         for beam in beams:
             open_ = [(blank, found) for (of, blank), found in zip(asked, answers, strict=True) if of is beam and found]

@@ -157,16 +157,18 @@ class Writer:
 
     def _table(self, strips: Sequence[Strip], cuts: Sequence[float]) -> None:
         rows = rows_of(strips, cuts)
-        if self._is_first and self._heads and not is_headed(rows):  # it continues from the page before
+        headed = is_headed(rows)
+        if self._is_first and self._heads and not headed:  # it continues from the page before
             above, height = top_of(strips[0]), height_of(strips[0])
             heads = [
                 [word._replace(top=above - 3 * height, bottom=above - 2 * height) for word in piece]
                 for piece in self._heads
             ]
             continued = rows_of([heads, *strips], cuts)
-            rows = continued if is_headed(continued) else rows
-        self._is_first, self._heads = False, [cell for cell in rows[0] if cell] if is_headed(rows) else []
-        self._text.table([[self._cell(cell) for cell in row] for row in rows], is_headed(rows))
+            headed = is_headed(continued)
+            rows = continued if headed else rows
+        self._is_first, self._heads = False, [cell for cell in rows[0] if cell] if headed else []
+        self._text.table([[self._cell(cell) for cell in row] for row in rows], headed)
 
     def _cell(self, words: Line) -> list[Piece]:
         return [Piece(text, tuple(place)) for text, *place in self._pieces([words])] if words else []

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from math import pi
 from typing import Any
 
@@ -83,29 +84,27 @@ def _page(file: Any, number: int) -> Page:
     except pypdfium2.PdfiumError:
         return Page(1, 1, [])  # damaged: the others are still read
     with closing(page), closing(page.get_textpage()) as text_page:
-        (width, height), turn = page.get_size(), _turn(page, text_page)
+        quarters = partial(_quarters, text_page, page.get_rotation())
+        (width, height), turn = page.get_size(), _turn(text_page.count_chars(), quarters)
         words, aside = list[Word](), list[Word]()
-        for word, is_level in _words(
-            text_page, _placer(page, turn), lambda at: _quarters(page, text_page, at) in (turn, None)
-        ):
+        for word, is_level in _words(text_page, _placer(page, turn), lambda at: quarters(at) in (turn, None)):
             (words if is_level else aside).append(word)
         return Page(*((height, width) if turn % 2 else (width, height)), strips_of(words), turn, aside)
 
 
-def _turn(page: Any, text_page: Any) -> int:
-    """By how many quarters of a circle, clockwise, most of a page's text is turned as it is shown."""
-    count = text_page.count_chars()
-    turns = Counter(_quarters(page, text_page, at) for at in range(0, count, count // _SAMPLE + 1))
+def _turn(count: int, quarters: Callable[[int], int | None]) -> int:
+    """By how many quarters of a circle, clockwise, most of so many characters are turned as they are shown."""
+    turns = Counter(quarters(at) for at in range(0, count, count // _SAMPLE + 1))
     del turns[None]
     return turns.most_common(1)[0][0] or 0 if turns else 0
 
 
-def _quarters(page: Any, text_page: Any, at: int) -> int | None:
-    """The same of one character; None if it is not known."""
+def _quarters(text_page: Any, rotation: int, at: int) -> int | None:
+    """The same of one character of a page that is shown turned by so many degrees; None if it is not known."""
     import pypdfium2.raw as pdfium
 
     angle = pdfium.FPDFText_GetCharAngle(text_page.raw, at)
-    return round(angle / (pi / 2) + page.get_rotation() / 90) % 4 if angle >= 0 else None
+    return round(angle / (pi / 2) + rotation / 90) % 4 if angle >= 0 else None
 
 
 def _words(text_page: Any, place: Placer, is_level: Callable[[int], bool]) -> Iterator[tuple[Word, bool]]:

@@ -27,6 +27,8 @@ from quoth.storage import read_json
 from quoth.text.boundaries import boundary_flags, spelling, surface_group, trim
 
 MASK = "[MASK]"
+MASKS = (MASK, "<mask>")
+"""Those of the tokenizers of BERT and of RoBERTa and MPNet."""
 MAX_TITLE_TOKENS = 32
 CACHED_PASSAGES = 1024
 Ids = NDArray[np.int64]

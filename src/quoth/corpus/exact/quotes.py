@@ -37,7 +37,8 @@ _COMPARED = 10
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d[.,]\d")
 _SINGLE, _DOUBLE = "['‘’]", '["“”]'
-_MARK = re.compile("['‘’\"“”]")
+_MARK = re.compile(f"{_SINGLE}|{_DOUBLE}")
+_APART = re.compile(rf"\s|{_SINGLE}|{_DOUBLE}")
 _NEVER = 1 << 30
 
 
@@ -98,7 +99,7 @@ def verify_quote(corpus: Corpus, text: str, max_places: int = 10) -> Verificatio
     if max_places < 1:
         raise InputError(f"max_places is {max_places}; it must be 1 or more; try max_places=10")
     try:
-        longest = max(_MARK.split(" ".join(words).replace(" ", "'")), key=len).encode() or words[0].encode()
+        longest = (max(_APART.split(text), key=len) or words[0]).encode()
     except UnicodeEncodeError:
         raise InputError("the text is not valid Unicode (half of a surrogate pair); give Unicode text") from None
     whole: list[Evidence] = []
