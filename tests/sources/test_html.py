@@ -97,7 +97,8 @@ def test_a_page_that_is_nested_too_deep_says_so() -> None:
     [
         ("<ol><li>one<li>two<ul><li>in it</ul></ol>", "1. one\n2. two\n- in it"),
         ("<ol start=4><li>four<li>five</ol><ol><li>one</ol>", "4. four\n5. five\n\n1. one"),
-        ("<ol type=a><li>one</ol><ol reversed><li>two</ol><ol start=x><li>x</ol>", "- one\n\n- two\n\n- x"),
+        ("<ol type=a start=3><li>one</ol><ol type=I><li>x</ol><ol type=disc><li>y</ol>", "c. one\n\nI. x\n\n1. y"),
+        ("<ol reversed><li>two</ol><ol start=x><li>x</ol>", "- two\n\n- x"),
     ],
 )
 def test_items_of_ordered_lists_have_their_numbers(page: str, text: str) -> None:

@@ -50,14 +50,14 @@ def test_notes_merged_cells_and_what_was_deleted() -> None:
     gone.addprevious(deleted)
     deleted.append(gone)
     table = document.add_table(3, 2)
-    for row, cells in enumerate([("Place", "What"), ("Kenya", "lakes"), ("", "hills")]):
+    for row, cells in enumerate([("Place", "Example"), ("Kenya", "lakes"), ("", "hills")]):
         for column, cell in enumerate(cells):
             table.cell(row, column).text = cell
     table.cell(1, 0).merge(table.cell(2, 0))
     stream = io.BytesIO()
     document.save(stream)
     text = word.read(stream.getvalue()).text
-    assert text.split("\n\n") == ["It was kept.", "Place: Kenya | What: lakes\nPlace: Kenya | What: hills"]
+    assert text.split("\n\n") == ["It was kept.", "Place: Kenya | Example: lakes\nPlace: Kenya | Example: hills"]
 
 
 def test_a_workbook_by_hand() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from quoth.sources.files import decode
+from quoth.sources.numbers import written
 from quoth.sources.source import Cell, Piece, Source, Text
 
 _LEFT_OUT = re.compile(
@@ -129,7 +130,7 @@ class _Writer:
                 self.text.table(*rows)
             elif child.tag == "li":
                 self.text.gap("\n")
-                self.text.mark("- " if number is None else f"{number}. ")
+                self.text.mark("- " if number is None else f"{written(number, node.attributes.get('type') or '1')}. ")
                 number = None if number is None else number + 1
                 self.write(child, where, depth + 1)
                 self.text.unmark()
@@ -153,9 +154,9 @@ class _Writer:
 
 
 def _first_number(node: Any) -> int | None:
-    """That of a list's first item; None if its items have no numbers, or not 1, 2, 3."""
+    """That of a list's first item; None if its items have no numbers, or count backwards."""
     given = node.attributes
-    if node.tag != "ol" or "reversed" in given or given.get("type") not in (None, "1"):
+    if node.tag != "ol" or "reversed" in given:
         return None
     start = given.get("start") or "1"
     return int(start) if start.isascii() and start.isdecimal() else None

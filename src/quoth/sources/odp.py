@@ -3,17 +3,17 @@ paragraph there. Shapes come in the order in which they lie on one another, titl
 
 from typing import Any
 
-from quoth.sources.opendocument import Writer, attribute, body_of, characters
+from quoth.sources.opendocument import Lists, Writer, attribute, body_of, characters
 from quoth.sources.source import Piece, Source, Text
 
 
 def read(content: bytes) -> Source:
     """The text of an OpenDocument presentation. Raises ValueError if it cannot be opened, or is another kind."""
     body, facts = body_of(content, "presentation")
-    text = Text("slide")
+    text, lists = Text("slide"), Lists(content)
     for number, slide in enumerate(body.iterchildren("{*}page"), 1):
         text.gap()
-        Writer(text, number).blocks(sorted(slide.iterchildren("{*}*"), key=_is_no_title))
+        Writer(text, lists, number).blocks(sorted(slide.iterchildren("{*}*"), key=_is_no_title))
         text.gap()
         for paragraph in slide.iterfind("{*}notes//{*}p"):
             text.gap("\n")

@@ -1,13 +1,16 @@
 """What OpenDocument files (LibreOffice and others) have in common: paragraphs, lists and tables in their order.
 
-Knows a file's body. Does not know pages, nor what was deleted, comments, tables of contents and a slide's notes, which
-are left out.
+Knows a file's body, and the numbers of items and headings, which are nowhere in its text (OpenDocument 1.3, part 3).
+Does not know pages, nor what was deleted, comments, tables of contents and a slide's notes, which are left out.
 """
 
+import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from quoth.sources.headings import is_headed
+from quoth.sources.numbers import written
 from quoth.sources.office import described, opened, parsed
 from quoth.sources.source import Cell, Piece, Text
 
@@ -15,6 +18,7 @@ _LEFT_OUT = {"tracked-changes", "annotation", "table-of-content", "alphabetical-
 _LEFT_OUT |= {"notes", "page-number"}
 _SPACES = {"s": " ", "tab": "\t", "line-break": "\n"}
 _MOST_REPEATED = 100
+_NUMBER = re.compile("%([0-9]+)%")
 
 
 def body_of(content: bytes, kind: str) -> tuple[Any, dict[str, Any]]:
@@ -31,41 +35,114 @@ def body_of(content: bytes, kind: str) -> tuple[Any, dict[str, Any]]:
     return body, described(parsed(archive.read("meta.xml"))) if "meta.xml" in archive.namelist() else {}
 
 
+class Lists:
+    """The lists of a file, as its styles define them: levels, counted from 1, and how far each has come."""
+
+    def __init__(self, content: bytes) -> None:
+        archive = zipfile.ZipFile(opened(content))
+        files = [parsed(archive.read(name)) for name in ("styles.xml", "content.xml") if name in archive.namelist()]
+        styles = [style for file in files for style in file.iter("{*}list-style", "{*}outline-style")]
+        self._levels = {
+            attribute(style, "name") if kind_of(style) == "list-style" else None: {
+                int(attribute(level, "level") or 1): level for level in style.iterchildren("{*}*")
+            }
+            for style in styles
+        }
+        self._counts: dict[str | None, dict[int, int]] = {}
+
+    def begin(self, part: Any) -> str:
+        """The style of a list that is in no other; unless it continues another one, its numbers begin anew."""
+        style = attribute(part, "style-name")
+        before = style if attribute(part, "continue-numbering") == "true" else attribute(part, "continue-list")
+        counts = self._counts.get(before) if before else None
+        self._counts[style] = self._counts[attribute(part, "id")] = counts or {}
+        return style
+
+    def label(self, style: str | None, at: int, start: str = "", look: str | None = None) -> str:
+        """What stands before the next item of a level, or heading (style None): "4.2.", "-" for a bullet, "" for
+        nothing; `start` is its number, if it does not follow the one before, `look` the style in which it is shown."""
+        levels, counts = self._levels.get(look, {}), self._counts.setdefault(style, {})
+        counts[at] = int(start) if start else counts.get(at, _first(levels.get(at)) - 1) + 1
+        for deeper in [level for level in counts if level > at]:
+            del counts[deeper]
+        level = levels.get(at)
+        if style is not None and (level is None or not kind_of(level).endswith("-number")):
+            return "-"
+        if level is None or not attribute(level, "num-format"):
+            return ""
+
+        def number(part: re.Match[str]) -> str:
+            other = levels.get(int(part[1]))
+            return written(counts.setdefault(int(part[1]), _first(other)), attribute(other, "num-format"))
+
+        shown = range(max(at - int(attribute(level, "display-levels") or 1), 0) + 1, at + 1)
+        plain = ".".join(f"%{each}%" for each in shown if each == at or attribute(levels.get(each), "num-format"))
+        around = attribute(level, "num-prefix"), attribute(level, "num-suffix")
+        return _NUMBER.sub(number, attribute(level, "num-list-format") or plain.join(around)).strip()
+
+
+def _first(level: Any) -> int:
+    return int(attribute(level, "start-value") or 1)
+
+
 class Writer:
     """Appends parts of a body to a text; `place`, the number of a paragraph or a cell of a table is where each is."""
 
-    def __init__(self, text: Text, *place: Any) -> None:
-        self._text, self._place = text, place
+    def __init__(self, text: Text, lists: Lists, *place: Any) -> None:
+        self._text, self._lists, self._place = text, lists, place
         self._paragraphs = self._tables = 0
 
-    def blocks(self, parts: Iterable[Any], in_list: bool = False) -> None:
-        """Appends paragraphs, lists and tables, and those inside other parts."""
+    def blocks(self, parts: Iterable[Any], style: str | None = None, level: int = 0) -> None:
+        """Appends paragraphs, lists and tables, and those inside other parts; `style` and `level` are those of the list
+        that they are in."""
         for part in parts:
             kind = kind_of(part)
             inside = part.iterchildren("{*}*")
             if kind in ("p", "h"):
-                self._paragraph(part, in_list)
+                self._paragraph(part, level > 0)
             elif kind == "list":
-                self.blocks(inside, in_list=True)
-            elif kind == "list-item":
-                self._text.gap("\n")
-                self._text.mark("- ")
-                self.blocks(inside, in_list=True)
-                self._text.unmark()
+                own = self._lists.begin(part) if style is None else attribute(part, "style-name") or style
+                self.blocks(inside, own, level + 1)
+            elif kind in ("list-item", "list-header") and style is not None:
+                self._item(part, style, level)
             elif kind == "table":
                 self._tables += 1
-                self._text.table([*self._rows(part)], headed=True)
+                self._table(part)
             elif kind not in _LEFT_OUT:
-                self.blocks(inside, in_list)
+                self.blocks(inside, style, level)
+
+    def _item(self, item: Any, style: str, level: int) -> None:
+        first = next((kind_of(each) for each in item.iterchildren("{*}*")), "")
+        label = ""
+        if kind_of(item) == "list-item" and first != "list":
+            look = attribute(item, "style-override") or style
+            label = self._lists.label(style, level, attribute(item, "start-value"), look)
+        self._text.gap("\n\n" if first == "h" else "\n")
+        self._mark(label)
+        self.blocks(item.iterchildren("{*}*"), style, level)
+        self._text.unmark()
 
     def _paragraph(self, paragraph: Any, in_list: bool) -> None:
         self._paragraphs += 1
-        gap = "\n" if in_list else "\n\n"
+        is_heading = kind_of(paragraph) == "h"
+        gap = "\n" if in_list and not is_heading else "\n\n"
         self._text.gap(gap)
+        if is_heading and not in_list and attribute(paragraph, "is-list-header") != "true":
+            self._mark(self._lists.label(None, int(attribute(paragraph, "outline-level") or 1)))
         for line in characters(paragraph).split("\n"):
             self._text.gap("\n")
             self._text.pieces([Piece(line, (*self._place, f"paragraph {self._paragraphs}"))])
         self._text.gap(gap)
+
+    def _mark(self, label: str) -> None:
+        if label:
+            self._text.mark(f"{label} ")
+
+    def _table(self, table: Any) -> None:
+        rows = [*self._rows(table)]
+        said = [["".join(piece.text for piece in cell).strip() for cell in row] for row in rows]
+        marked = table.find("{*}table-header-rows") is not None
+        self._text.table(rows, marked or (len(rows) > 1 and is_headed(said)))
 
     def _rows(self, table: Any) -> Iterator[list[Cell]]:
         """The rows of a table, without those of tables in it."""
@@ -89,8 +166,8 @@ def kind_of(part: Any) -> str:
 
 
 def attribute(part: Any, name: str) -> str:
-    """An attribute's value, whatever its namespace; "" if there is none."""
-    return next((str(value) for key, value in part.items() if key.endswith(f"}}{name}")), "")
+    """An attribute's value, whatever its namespace; "" if there is none, or no part."""
+    return "" if part is None else next((str(value) for key, value in part.items() if key.endswith(f"}}{name}")), "")
 
 
 def repeated(part: Any, of: str) -> int:

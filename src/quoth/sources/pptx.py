@@ -6,8 +6,8 @@ Knows shapes in the order in which they were made, those of groups among them. D
 from collections.abc import Iterable
 from typing import Any
 
+from quoth.sources.headings import is_headed
 from quoth.sources.office import facts, opened
-from quoth.sources.sheets import Value, is_headed
 from quoth.sources.source import Piece, Source, Text
 
 _LEFT_OUT = ("HEADER", "FOOTER", "SLIDE_NUMBER", "DATE")
@@ -38,11 +38,8 @@ def _shapes(text: Text, shapes: Iterable[Any], slide: int) -> None:
                 [[Piece(cell.text, (slide, f"{shape.name}, row {r}, cell {c}"))] for c, cell in enumerate(row.cells, 1)]
                 for r, row in enumerate(shape.table.rows, 1)
             ]
-            values = [
-                [Value(cell[0].text.strip(), not any(map(str.isdigit, cell[0].text)), "") for cell in row]
-                for row in rows
-            ]
-            text.table(rows, headed=bool(shape.table.first_row) or is_headed(values))
+            said = [[cell[0].text.strip() for cell in row] for row in rows]
+            text.table(rows, is_headed(said))
         elif shape.has_text_frame:
             kind = shape.placeholder_format.type if shape.is_placeholder else None
             name = "" if kind is None else kind.name

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
+from quoth.sources.headings import is_form
 from quoth.sources.source import Piece, Source, Text
 
 
@@ -33,7 +34,7 @@ def written(sheets: Sequence[tuple[str, Iterable[Row]]], metadata: Mapping[str, 
                 text.gap()
                 text.add(title)
             cells = [[[Piece(value.said, (title, value.cell))] for value in row] for row in table]
-            text.table(cells, is_headed(table), name=f"Sheet: {title}" if len(sheets) > 1 else "")
+            text.table(cells, _is_headed(table), name=f"Sheet: {title}" if len(sheets) > 1 else "")
     return text.source(metadata)
 
 
@@ -58,22 +59,23 @@ def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
     ends = sorted(number + 1 for number in filled if number + 1 not in filled)
     blocks = [[row[start:end] for row in rows] for start, end in zip(starts, ends, strict=True)]
     parts = [[*group] for block in blocks for is_filled, group in groupby(block, _is_filled) if is_filled]
-    headed = [*map(is_headed, parts)]
+    headed = [*map(_is_headed, parts)]
     if len(blocks) == 1 or not any(headed):
         yield [row[starts[0] :] for row in rows]
         return
     joined = [[value for row in across for value in row] for across in zip(*blocks, strict=True)]
     in_same_rows = len({tuple(map(_is_filled, block)) for block in blocks}) == 1
-    if in_same_rows and not all(headed) and is_headed(joined):
+    if in_same_rows and not all(headed) and _is_headed(joined):
         yield joined
     else:
         for part in parts:
             yield from _blocks(part)
 
 
-def is_headed(rows: list[Row]) -> bool:
+def _is_headed(rows: list[Row]) -> bool:
     """Whether the first row has headings: two texts or more, all different, over every column that is filled below."""
     first = [value for value in rows[0] if value.said]
     widest = max((number for row in rows for number, value in enumerate(row) if value.said), default=0)
     different = len({value.said for value in first})
-    return 1 < different == len(first) > widest and all(value.is_text for value in first)
+    over_all = 1 < different == len(first) > widest and all(value.is_text for value in first)
+    return over_all and not (different == 2 and is_form([[value.said for value in row] for row in rows]))

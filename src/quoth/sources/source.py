@@ -117,7 +117,9 @@ class Text:
         self.gap()
 
     def mark(self, mark: str) -> None:
-        """Appends the mark of an item, to which the next text belongs, whatever gaps are asked for between."""
+        """Appends the mark of an item, to which the next text belongs, whatever gaps are asked for between; one right
+        before it goes."""
+        self.unmark()
         self.add(mark)
         self._is_held = True
 

@@ -1,0 +1,42 @@
+"""The elements of a Word document: a part below another, an attribute, a style and those that it is based on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+
+
+class Styles:
+    """The styles of a document, by their ids."""
+
+    def __init__(self, styles: Any) -> None:
+        """`styles` is the part that defines them; None if there is none."""
+        found = () if styles is None else styles.iterchildren(W + "style")
+        self._styles = {attribute(style, "styleId"): style for style in found}
+
+    def based(self, name: str) -> Iterator[Any]:
+        """A style, the one that it is based on, and so on; none if there is no such style."""
+        for _ in self._styles:
+            if name in self._styles:
+                yield self._styles[name]
+                name = attribute(below(self._styles[name], "basedOn"))
+
+    def of(self, properties: Any) -> list[Any]:
+        """The properties of a paragraph, and those of its style and of the styles that this is based on."""
+        named = self.based(attribute(below(properties, "pStyle")))
+        return [each for each in (properties, *(below(style, "pPr") for style in named)) if each is not None]
+
+
+def below(part: Any, *path: str) -> Any:
+    """The part below another, by names; None if there is none."""
+    return None if part is None else part.find("/".join(W + name for name in path))
+
+
+def attribute(part: Any, name: str = "val") -> str:
+    """An attribute; "" if there is none, or no part."""
+    return "" if part is None else part.get(W + name) or ""
+
+
+def is_on(part: Any) -> bool:
+    """Whether a property is there, and not there to say no."""
+    return part is not None and attribute(part) not in ("0", "false", "off")
