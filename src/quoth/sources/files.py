@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from quoth.errors import FileWarning, InputError, few
+from quoth.sources.libreoffice import WRITES, program
 from quoth.sources.man import is_man
 from quoth.storage import COMMITTED
 
@@ -35,10 +36,13 @@ _FORMATS_BY_SUFFIX |= {".txt": "text", ".md": "markdown", ".markdown": "markdown
 _FORMATS_BY_SUFFIX |= {".html": "html", ".htm": "html", ".xhtml": "html"}
 _FORMATS_BY_SUFFIX |= {f".{name}": name for name in ("pdf", "docx", "pptx", "xlsx", "odt", "odp", "ods", "epub", "eml")}
 _SUFFIXES = f"{', '.join(_FORMATS_BY_SUFFIX)}, .1 to .9 (manual pages)"
+_FORMATS_BY_SUFFIX |= {f".{name}": name for name in WRITES}
+_BY_LIBREOFFICE = f"; LibreOffice, if it is installed, reads {', '.join(f'.{name}' for name in WRITES)}"
 _SECTION = re.compile(r"\.[1-9][a-z]{0,12}")
 PARSERS = {"pdf": "pypdfium2", "html": "selectolax", "eml": "selectolax"}
-PARSERS |= {"docx": "docx", "pptx": "pptx", "xlsx": "openpyxl", "epub": "selectolax"}
+PARSERS |= {"docx": "lxml", "pptx": "pptx", "xlsx": "openpyxl", "epub": "selectolax"}
 PARSERS |= {"odt": "lxml", "odp": "lxml", "ods": "openpyxl"}
+PARSERS |= {name: PARSERS[written] for name, written in WRITES.items()}
 """The formats that are read by parsers of other people, and the module that each needs."""
 TEXTS = ("text", "markdown", "rst", "man")
 """The formats that are text, in any encoding."""
@@ -136,21 +140,30 @@ def _remote_sources(url: str, format: str | None) -> list[Source]:
 def readable(named: Iterable[tuple[str | Path, str]], format: str | None, path: str | Path) -> list[Source]:
     """The files that have a format; warns of the others, unless there are only such."""
     known = [(format or _read_as(file), file, name) for file, name in named]
-    found: list[Source] = [(kind, file, name) for kind, file, name in known if kind is not None]
-    left_out = [name for kind, _, name in known if kind is None]
+    formats = {kind for kind, *_ in known if kind is not None}
+    if not format and program() is None:
+        formats -= WRITES.keys()
+    found: list[Source] = [(kind, file, name) for kind, file, name in known if kind in formats]
+    left_out = [name for kind, _, name in known if kind not in formats]
     if found and left_out:
-        remedy = f"only {_SUFFIXES} are read; convert the others to text"
+        remedy = f"only {_SUFFIXES} are read{_BY_LIBREOFFICE}; convert the others to text"
         warnings.warn(FileWarning(f"left out {_kinds(left_out)} of {path} ({few(left_out)}): {remedy}"), stacklevel=3)
     return found
 
 
 def check_parsers(formats: Iterable[str]) -> None:
     """Raises InputError if a format's parser is not installed."""
+    formats = {*formats}
     missing = sorted({format for format in formats if format in PARSERS and find_spec(PARSERS[format]) is None})
     if missing:
         raise InputError(
             f"{', '.join(missing)}: reading these takes packages that are not installed: "
             "pip install \"quoth[documents]\" (in a clone: pip install '.[documents]')"
+        )
+    if (old := sorted(WRITES.keys() & formats)) and program() is None:
+        raise InputError(
+            f"{', '.join(old)}: LibreOffice, which reads these, is not installed; install it, or save the file as "
+            f"{WRITES[old[0]]}"
         )
 
 

@@ -15,6 +15,7 @@ from threading import Event, Timer
 from typing import IO, Any, NamedTuple
 
 from quoth.source_map import encode
+from quoth.sources.libreoffice import WRITES
 
 SECONDS = 300.0
 MEMORY = 4 << 30
@@ -41,7 +42,9 @@ class Worker:
 
     def read(self, format: str, content: bytes) -> Read:
         """The text of a file of this format. Raises ValueError that says why there is none."""
-        head, [text, source_map] = self._answer(f"{format}.read", content, {})
+        by_libreoffice = format in WRITES
+        function = "libreoffice.read" if by_libreoffice else f"{format}.read"
+        head, [text, source_map] = self._answer(function, content, {"format": format} if by_libreoffice else {})
         return Read(text.decode(), source_map, head["metadata"])
 
     def made(self, function: str, content: bytes, **given: Any) -> bytes:

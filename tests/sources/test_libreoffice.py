@@ -1,0 +1,92 @@
+"""Documents that LibreOffice writes anew: by a program that does as LibreOffice is asked to, and by itself."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from written import docx, xlsx
+
+from quoth.corpus.documents import read_documents
+from quoth.errors import InputError
+from quoth.sources import libreoffice
+from quoth.sources.worker import Worker
+
+_FAKE = """#!{python}
+import os, pathlib, shutil, subprocess, sys, time
+options = sys.argv[1:]
+assert options[:2] == ["--headless", "--norestore"], options
+profile = options[2].removeprefix("-env:UserInstallation=file://")
+settings = pathlib.Path(profile, "user", "registrymodifications.xcu").read_text()
+assert settings.count("<value>true</value>") == 2 and "BlockUntrustedRefererLinks" in settings
+kind, folder, given = options[4], pathlib.Path(options[6]), pathlib.Path(options[7])
+said = given.read_bytes()
+if said == b"slow":
+    pathlib.Path("{here}", "child").write_text(str(subprocess.Popen(["sleep", "60"]).pid))
+    time.sleep(60)
+elif said != b"damaged":
+    shutil.copy(pathlib.Path("{here}") / ("sample." + kind), folder / (given.stem + "." + kind))
+"""
+
+
+@pytest.fixture
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose LibreOffice turns everything into the same document and the same workbook."""
+    (tmp_path / "sample.docx").write_bytes(docx("Nairobi is the capital of Kenya."))
+    (tmp_path / "sample.xlsx").write_bytes(xlsx(Trips=[("Place", "Since"), ("Kenya", 1963)]))
+    (program := tmp_path / "bin" / "soffice").parent.mkdir()
+    program.write_text(_FAKE.format(python=sys.executable, here=tmp_path))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    libreoffice.program.cache_clear()
+    yield tmp_path
+    libreoffice.program.cache_clear()
+
+
+def folder_of(here: Path, **files: bytes) -> Path:
+    (folder := here / "files").mkdir()
+    for name, content in files.items():
+        (folder / name.replace("_", ".")).write_bytes(content)
+    return folder
+
+
+def test_what_it_writes_is_read(office: Path) -> None:
+    folder = folder_of(office, a_doc=b"x", b_rtf=b"x", c_xls=b"x", d_txt=b"Text.")
+    texts = {document.id: document.text for document in read_documents(folder)}
+    said = "Nairobi is the capital of Kenya."
+    assert texts == {"a.doc": said, "b.rtf": said, "c.xls": "Trips\n\nPlace: Kenya | Since: 1963", "d.txt": "Text."}
+
+
+def test_what_it_does_not_write_says_why(office: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.doc: LibreOffice cannot read it; is it damaged, or protected"):
+        [*read_documents(folder_of(office, a_doc=b"damaged"))]
+
+
+def test_one_that_hangs_is_ended_with_what_it_started(office: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libreoffice, "_SECONDS", 3)
+    with pytest.raises(ValueError, match="has not read it within 3 seconds"):
+        libreoffice.read(b"slow", "doc")
+    state = Path("/proc", (office / "child").read_text(), "stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
+def test_without_it_they_are_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(libreoffice, "_PLACES", ())
+    libreoffice.program.cache_clear()
+    folder = folder_of(tmp_path, a_doc=b"x", d_txt=b"Text.")
+    with pytest.warns(match=r"left out 1 \.doc .*LibreOffice, if it is installed, reads \.doc, \.rtf, \.ppt, \.xls"):
+        assert [document.id for document in read_documents(folder)] == ["d.txt"]
+    with pytest.raises(InputError, match="LibreOffice, which reads these, is not installed; install it, or save the"):
+        read_documents(folder / "a.doc")
+    libreoffice.program.cache_clear()
+
+
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
+def test_libreoffice_itself() -> None:
+    rich = rb"{\rtf1\ansi The capital of Kenya is {\b Nairobi}.\par Since 1907.}"
+    with Worker() as worker:
+        assert worker.read("rtf", rich).text == "The capital of Kenya is Nairobi.\n\nSince 1907."
+        with pytest.raises(ValueError, match=r"LibreOffice cannot read it|no text"):
+            worker.read("xls", b"\xd0\xcf\x11\xe0" + bytes(600))
