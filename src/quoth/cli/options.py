@@ -137,7 +137,7 @@ FormatName = Annotated[
         "--format",
         metavar="FORMAT",
         help="Read DOCS as jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx, xlsx, odt, odp, "
-        "ods, epub or eml, whatever their suffix.",
+        "ods, doc, rtf, ppt, xls, epub or eml, whatever their suffix.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
