@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from rich.text import Text
@@ -27,9 +27,10 @@ from quoth.answers.options import FillOptions
 from quoth.cli import demo, query
 from quoth.cli import embed as cli_embed
 from quoth.cli.main import program
-from quoth.cli.options import label_words, pairs
+from quoth.cli.options import Format, label_words, pairs
 from quoth.cli.output import plural, size
 from quoth.cli.records import num_passages
+from quoth.corpus.documents import read_documents
 from quoth.errors import InputError
 from quoth.index import codes
 from quoth.index.retriever import Retriever
@@ -1058,3 +1059,9 @@ def test_what_a_model_computes_with_reaches_it(
     assert (code, err.splitlines()[-1]) == (2, "quoth: seen")
     (options,) = seen
     assert [options[name] for name in ("base", "device", "dtype")] == [tmp_path, "cpu", "fp16"]
+
+
+def test_the_formats_that_may_be_named_are_those_that_are_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        read_documents(tmp_path, format="wpd")
+    assert {*str(refused.value).split("is not one of ")[1].split(", ")} == {*get_args(Format)}

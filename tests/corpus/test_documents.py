@@ -217,8 +217,8 @@ def test_paths_are_checked_at_once(tmp_path: Path) -> None:
         read_documents(tmp_path / "none.jsonl")
     with pytest.raises(InputError, match=r"does not end in \.jsonl"):
         read_documents(write(tmp_path / "a.log", ""))
-    with pytest.raises(InputError, match="format 'doc' is not one of"):
-        read_documents(tmp_path, format="doc")
+    with pytest.raises(InputError, match="format 'wpd' is not one of"):
+        read_documents(tmp_path, format="wpd")
     with pytest.raises(InputError, match=r"no file in it .* \(there are 1 \.log\); to read other files, convert"):
         read_documents(tmp_path)
 

@@ -28,7 +28,7 @@ class Setup(NamedTuple):
 Keys = Literal["tokens", "passages", "entities"]
 Format = Literal[
     "jsonl", "csv", "tsv", "parquet", "text", "markdown", "rst", "man",
-    "pdf", "html", "docx", "pptx", "xlsx", "odt", "odp", "ods", "epub", "eml",
+    "pdf", "html", "docx", "pptx", "xlsx", "odt", "odp", "ods", "doc", "rtf", "ppt", "xls", "epub", "eml",
 ]  # fmt: skip
 Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
