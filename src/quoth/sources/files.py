@@ -37,7 +37,6 @@ _FORMATS_BY_SUFFIX |= {".html": "html", ".htm": "html", ".xhtml": "html"}
 _FORMATS_BY_SUFFIX |= {f".{name}": name for name in ("pdf", "docx", "pptx", "xlsx", "odt", "odp", "ods", "epub", "eml")}
 _SUFFIXES = f"{', '.join(_FORMATS_BY_SUFFIX)}, .1 to .9 (manual pages)"
 _FORMATS_BY_SUFFIX |= {f".{name}": name for name in WRITES}
-_BY_LIBREOFFICE = f"; LibreOffice, if it is installed, reads {', '.join(f'.{name}' for name in WRITES)}"
 _SECTION = re.compile(r"\.[1-9][a-z]{0,12}")
 PARSERS = {"pdf": "pypdfium2", "html": "selectolax", "eml": "selectolax"}
 PARSERS |= {"docx": "lxml", "pptx": "pptx", "xlsx": "openpyxl", "epub": "selectolax"}
@@ -146,7 +145,9 @@ def readable(named: Iterable[tuple[str | Path, str]], format: str | None, path: 
     found: list[Source] = [(kind, file, name) for kind, file, name in known if kind in formats]
     left_out = [name for kind, _, name in known if kind not in formats]
     if found and left_out:
-        remedy = f"only {_SUFFIXES} are read{_BY_LIBREOFFICE}; convert the others to text"
+        older = sorted({f".{kind}" for kind, *_ in known if kind and kind not in formats})
+        by_office = f"; LibreOffice, if it is installed, reads {', '.join(older)}" if older else ""
+        remedy = f"only {_SUFFIXES} are read{by_office}; convert the others to text"
         warnings.warn(FileWarning(f"left out {_kinds(left_out)} of {path} ({few(left_out)}): {remedy}"), stacklevel=3)
     return found
 
