@@ -289,9 +289,16 @@ def test_what_needs_torch_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("amx", [False, True])
 def test_long_work_prefers_pytorch_where_that_is_faster(amx: bool) -> None:
-    program = (
-        f"import sys; from quoth.encoders import graph; graph._has_amx = lambda: {amx}; graph.prefer_pytorch(); "
-        "print('torch' in sys.modules)"
-    )
+    program = f"""
+import sys
+from quoth.encoders import graph
+from quoth.hub import locate
+from quoth.npm.config import NPMConfig
+graph._has_amx = lambda: {amx}
+base = locate("quoth-mini", NPMConfig).base
+print(graph.graph_formats(base, "cpu", "auto") == graph.GRAPH_FORMATS)
+graph.prefer_pytorch()
+print(not graph.graph_formats(base, "cpu", "auto"), "torch" in sys.modules)
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(amx)
+    assert done.stdout.split() == ["True", str(amx), "False"]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _SLOWER = ["SkipLayerNormFusion", "BiasGeluFusion"]
 """ONNX Runtime's optimisations that take a fifth more time than what they replace."""
 _GPU_DRIVERS = ("/proc/driver/nvidia/version", "/dev/dxg", r"C:\Windows\System32\nvcuda.dll")
+_work_is_long = False
 
 
 def open_encoder(
@@ -92,14 +93,14 @@ def graph_formats(base: str, device: str | None, dtype: str | None) -> Sequence[
         return ()
     wanted = wanted_dtype(dtype)
     if wanted == "auto":
-        return () if "torch" in sys.modules and _has_amx() else GRAPH_FORMATS
+        return () if _has_amx() and (sys.modules.get("torch") or (_work_is_long and _has_torch())) else GRAPH_FORMATS
     return [wanted] if wanted in GRAPH_FORMATS else ()
 
 
 def prefer_pytorch() -> None:
-    """Import PyTorch where it is installed and would be faster (`graph_formats`), for work that is longer than that."""
-    if _has_amx() and _has_torch():
-        import torch  # noqa: F401
+    """From now on, take PyTorch where it is installed and would be faster, for work that is longer than its import."""
+    global _work_is_long
+    _work_is_long = True
 
 
 def _has_torch() -> bool:
