@@ -8,19 +8,20 @@ import posixpath
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, NamedTuple
 
-from quoth.sources.headings import is_headed
+from quoth.sources import tables
 from quoth.sources.numbering import Numbering
 from quoth.sources.office import described, opened, parsed
 from quoth.sources.source import Piece, Source, Text
+from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 from quoth.sources.wordml import Styles, W, attribute, below, is_on
 
 _KINDS = ("styles", "numbering", "footnotes", "endnotes")
 _STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
 """The name of the same elements in documents that are saved as "strict"."""
 _MOST_SPANNED = 100
-_NOTHING = Piece("", ())
 
 
 def read(content: bytes) -> Source:
@@ -85,13 +86,13 @@ class _Writer:
             elif kind == "tbl":
                 self._tables += 1
                 self._table(child, f"table {self._tables}")
-            elif kind in ("sdt", "sdtContent", "ins", "customXml", "smartTag"):
+            elif kind in ("sdt", "sdtContent", "ins", "customXml", "smartTag") and not _is_placeholder(child):
                 self.blocks(child, cell)
 
     def notes(self, part: Any) -> None:
         """Appends the notes of a part, if there is one; those without a text only draw lines."""
         for note in () if part is None else part.iterchildren():
-            if said := _characters(note).strip():
+            if said := "\n".join(map(_characters, note.iter(W + "p"))).strip():
                 self.text.gap()
                 self.text.pieces([Piece(said, (f"note {attribute(note, 'id')}",))])
 
@@ -109,42 +110,65 @@ class _Writer:
         self.text.gap("\n" if is_item else "\n\n")
 
     def _table(self, table: Any, place: str) -> None:
-        """Appends a table; what stands in one column, or around tables, is only put there."""
-        rows = [_Row(row, cells) for row in _inside(table, "tr") if (cells := [*_inside(row, "tc")])]
-        nested = any(below(cell, "tbl") is not None for row in rows for cell in row.cells)
-        if nested or max((len(row.cells) for row in rows), default=0) < 2:
+        """Appends a table; texts in one column, or beside one another in one row, are only put there."""
+        rows = [
+            _Row(row, cells)
+            for row in _inside(table, "tr")
+            if (cells := [*_inside(row, "tc")]) and not _is_deleted(row)
+        ]
+        beside = len(rows) == 1 and any(sum(map(bool, map(_said, cell.iter(W + "p")))) > 1 for cell in rows[0].cells)
+        if beside or max((len(row.cells) for row in rows), default=0) < 2:
             for r, row in enumerate(rows, 1):
                 for c, cell in enumerate(row.cells, 1):
                     self.text.gap()
                     self.blocks(cell, f"{place}, row {r}, cell {c}")
                     self.text.gap()
             return
-        pieces = [*self._rows(rows, place)]
-        titles, name = next(number for number, row in enumerate(rows) if len(row.cells) > 1), ""
-        for title in pieces[:titles]:
-            self.text.gap()
-            self.text.pieces(title)
-            name = " ".join(title[0].text.split())
-        rows, pieces = rows[titles:], pieces[titles:]
-        headed = is_headed([[piece.text.strip() for piece in row] for row in pieces], _bold(rows))
-        # What spans all columns is in none, and so below no heading.
-        width = max(map(len, pieces))
-        spanning = [[_NOTHING] * width if len(row.cells) == 1 else [] for row in rows]
-        self.text.table([[[each] for each in (*a, *b)] for a, b in zip(spanning, pieces, strict=True)], headed, name)
+        repeated = takewhile(lambda row: is_on(below(row.row, "trPr", "tblHeader")), rows)
+        tables.write(self.text, [*self._rows(rows, place, self._headed_by_style(table))], sum(1 for _ in repeated))
 
-    def _rows(self, rows: Sequence[_Row], place: str) -> Iterator[list[Piece]]:
+    def _rows(self, rows: Sequence[_Row], place: str, is_headed: bool) -> Iterator[list[Box]]:
         """What each cell says; one that spans several rows is repeated in each."""
-        above = dict[int, Piece]()
+        above = dict[int, Box]()
         for r, row in enumerate(rows, 1):
-            said = [_NOTHING] * _count(below(row.row, "trPr", "gridBefore"), 0)
+            said = [EMPTY] * _count(below(row.row, "trPr", "gridBefore"), 0)
             for c, cell in enumerate(row.cells, 1):
                 merged, at = below(cell, "tcPr", "vMerge"), len(said)
                 if merged is None or attribute(merged) == "restart":
                     text = " ".join(self._in_cell(each) for each in cell.iter(W + "p"))
-                    above[at] = Piece(text, (f"{place}, row {r}, cell {c}",))
-                said.append(above.get(at, _NOTHING))
-                said += [_NOTHING] * (_count(below(cell, "tcPr", "gridSpan"), 1) - 1)
+                    across = _count(below(cell, "tcPr", "gridSpan"), 1)
+                    is_bold = (is_headed and r == 1) or self._is_bold(cell)
+                    above[at] = boxed([Piece(text, (f"{place}, row {r}, cell {c}",))], across, is_bold)
+                said.append(above.get(at, EMPTY))
+                said += [COVERED] * (said[-1].across - 1)
             yield said
+
+    def _headed_by_style(self, table: Any) -> bool:
+        """Whether the style of a table makes its first row bold, and its first column not."""
+        properties = below(table, "tblPr")
+        look = below(properties, "tblLook")
+        bits = int(attribute(look) or "0", 16)
+        parts = {
+            attribute(part, "type")
+            for style in self._styles.based(attribute(below(properties, "tblStyle")))
+            for part in style.iterchildren(W + "tblStylePr")
+            if is_on(below(part, "rPr", "b"))
+        }
+        first_row = (attribute(look, "firstRow") or str(bits >> 5 & 1)) == "1" and "firstRow" in parts
+        first_column = (attribute(look, "firstColumn") or str(bits >> 7 & 1)) == "1" and "firstCol" in parts
+        return first_row and not first_column
+
+    def _is_bold(self, cell: Any) -> bool:
+        runs = [run for run in cell.iter(W + "r") if _characters(run).strip()]
+        return all(self._is_bold_run(run) for run in runs)
+
+    def _is_bold_run(self, run: Any) -> bool:
+        properties = below(run, "rPr")
+        paragraph = next(run.iterancestors(W + "p"), None)
+        names = attribute(below(properties, "rStyle")), attribute(below(paragraph, "pPr", "pStyle"))
+        styles = (below(style, "rPr") for name in names for style in self._styles.based(name))
+        said = (below(each, "b") for each in (properties, *styles))
+        return is_on(next((each for each in said if each is not None), None))
 
     def _in_cell(self, paragraph: Any) -> str:
         label, said = self._numbering.label(paragraph), _characters(paragraph)
@@ -160,14 +184,8 @@ def _is_listed(properties: Any) -> bool:
     return below(properties, "numPr") is not None
 
 
-def _bold(rows: Sequence[_Row]) -> list[list[bool]]:
-    """Which cells of a table are bold; or all of its first row, if Word repeats it on each page."""
-    is_repeated = is_on(below(rows[0].row, "trPr", "tblHeader"))
-    return [[not r if is_repeated else _is_bold(cell) for cell in row.cells] for r, row in enumerate(rows)]
-
-
-def _is_bold(cell: Any) -> bool:
-    return all(is_on(below(run, "rPr", "b")) for run in cell.iter(W + "r") if _characters(run).strip())
+def _said(paragraph: Any) -> str:
+    return _characters(paragraph).strip()
 
 
 def _inside(part: Any, kind: str) -> Iterator[Any]:
@@ -175,11 +193,26 @@ def _inside(part: Any, kind: str) -> Iterator[Any]:
     return (each for each in part.iter(W + kind) if next(each.iterancestors(part.tag)) is part)
 
 
+def _is_deleted(row: Any) -> bool:
+    return below(row, "trPr", "del") is not None
+
+
+def _is_placeholder(part: Any) -> bool:
+    """Whether a content control only says what is to be written there."""
+    return is_on(below(part, "sdtPr", "showingPlcHdr"))
+
+
 def _characters(part: Any) -> str:
-    """The text of a part, without what was deleted or is in a text box, whose text is there twice."""
+    """The text of a part, without what was deleted, is struck out or hidden, or is there twice, as text boxes are."""
     if str(part.tag).endswith(("}del", "}moveFrom", "}instrText", "}Fallback", "}pPr", "}rPr")):
         return ""
     match str(part.tag).removeprefix(W):
+        case "r" if any(is_on(below(part, "rPr", name)) for name in ("vanish", "strike", "dstrike")):
+            return ""
+        case "sdt" if _is_placeholder(part):
+            return ""
+        case "txbxContent":
+            return "\n".join(["", *map(_characters, part.iterchildren()), ""])
         case "t" | "delText":
             return part.text or ""
         case "tab":

@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from quoth.sources import tables
 from quoth.sources.files import decode
 from quoth.sources.numbers import written
-from quoth.sources.source import Cell, Piece, Source, Text
+from quoth.sources.source import Piece, Source, Text
+from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = re.compile(
-    "script|style|noscript|template|nav|footer|aside|form|button|select|textarea|input|svg|math|iframe|object|canvas|"
+    "script|style|noscript|template|nav|footer|aside|button|select|textarea|input|svg|math|iframe|object|canvas|"
     "audio|video|dialog|menu|head|del|s|strike|[!_].*|-comment"
 )
 _ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "dialog"}
@@ -32,6 +34,10 @@ _XML = re.compile(r"\s*<\?xml\b")
 _EMPTY = re.compile(r"<((?!(?:area|br|col|hr|img|input|link|meta|wbr)\b)([\w:-]+)\b(?:\s[^<>]*)?)/>")
 """An element that XML lets end where it begins; HTML would put all that follows into it."""
 _DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
+_HEADING = re.compile("h[1-6]")
+_HIDDEN = re.compile(r"(?i)\bdisplay\s*:\s*none\b")
+_TEXT = "p, li, td, h1, h2, h3, h4, dd, pre, article"
+"""What a form has in it that is more than controls and their names."""
 _DEEPEST = 500
 _MOST_SPANNED = 100
 
@@ -100,11 +106,17 @@ def _with_paths(node: Any, path: str) -> Iterator[tuple[Any, str]]:
 
 def _is_left_out(node: Any) -> bool:
     if _LEFT_OUT.fullmatch(node.tag):
-        return True
+        return not (node.tag == "button" and _HEADING.fullmatch(node.parent.tag))  # which shows what is below
     given = node.attributes
+    if (node.tag == "form" and node.css_first(_TEXT) is None) or _HIDDEN.search(given.get("style") or ""):
+        return True
     hidden = "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _ROLES
     is_mark = not _MARKS.isdisjoint({given.get("role"), given.get("epub:type")})
-    return hidden or is_mark or (node.tag == "header" and node.css_first("h1") is None)
+    return (
+        hidden
+        or is_mark
+        or (node.tag == "header" and node.css_first("h1") is None and not _is_inside(node, "article", "main"))
+    )
 
 
 class _Writer:
@@ -127,9 +139,11 @@ class _Writer:
                 for caption, place in _within(child, where, {"caption"}):
                     self.text.gap()
                     self.write(caption, place, depth + 1)
-                self.text.table(*rows)
+                tables.write(self.text, *rows)
             elif child.tag == "li":
                 self.text.gap("\n")
+                if number is not None and (own := child.attributes.get("value") or "").isdecimal() and own.isascii():
+                    number = int(own)
                 self.text.mark("- " if number is None else f"{written(number, node.attributes.get('type') or '1')}. ")
                 number = None if number is None else number + 1
                 self.write(child, where, depth + 1)
@@ -144,7 +158,7 @@ class _Writer:
 
     def _characters(self, node: Any, path: str) -> None:
         said = node.text_content or ""
-        if not _in_pre(node):
+        if not _is_inside(node, "pre"):
             self.text.pieces([Piece(said, (path,))])
             return
         for number, line in enumerate(said.split("\n")):
@@ -162,45 +176,53 @@ def _first_number(node: Any) -> int | None:
     return int(start) if start.isascii() and start.isdecimal() else None
 
 
-def _in_pre(node: Any) -> bool:
+def _is_inside(node: Any, *tags: str) -> bool:
     while node is not None and node.tag != "body":
-        if node.tag == "pre":
+        if node.tag in tags:
             return True
         node = node.parent
     return False
 
 
-def _rows(table: Any, path: str) -> tuple[list[list[Cell]], bool] | None:
-    """A table's rows, and whether the first has headings; None if the table only lays out a page."""
-    rows: list[list[Cell]] = []
-    headed = False
-    below: dict[int, tuple[int, Cell]] = {}
+def _rows(table: Any, path: str) -> tuple[list[list[Box]], int] | None:
+    """A table's rows, and how many of the first are marked as headings; None if the table only lays out a page."""
+    rows: list[list[Box]] = []
+    marked = 0
+    below: dict[int, tuple[int, Box]] = {}
     for tr, where in _within(table, path, {"tr"}):
-        row: list[Cell] = []
+        row: list[Box] = []
 
-        def fill(row: list[Cell] = row) -> None:
+        def fill(row: list[Box] = row) -> None:
             while len(row) in below:
-                left, cell = below.pop(len(row))
+                left, box = below.pop(len(row))
                 if left > 1:
-                    below[len(row)] = (left - 1, cell)
-                row.append(cell)
+                    below[len(row)] = (left - 1, box)
+                row.append(box)
 
         cells = [each for each in _with_paths(tr, where) if each[0].tag in ("td", "th")]
         for cell, place in cells:
             fill()
             pieces = [*_texts(cell, place)]
             across, down = (_span(cell, name) for name in ("colspan", "rowspan"))
+            box = boxed(pieces, across, cell.tag == "th" or _is_bold(cell))
             for number in range(across):
                 if down > 1:
-                    below[len(row)] = (down - 1, pieces)
-                row.append(pieces if number == 0 or not rows else ())
+                    below[len(row)] = (down - 1, COVERED if number else box)
+                row.append(COVERED if number else box)
         fill()
-        if not rows:
-            headed = bool(cells) and all(cell.tag == "th" for cell, _ in cells)
         if row:
+            is_head = tr.parent.tag == "thead" or all(cell.tag == "th" for cell, _ in cells)
+            marked += is_head and marked == len(rows)
             rows.append(row)
-    nested = table.css_first("table table, h1, h2, h3, p + p") is not None
-    return None if nested or max(map(len, rows), default=0) < 2 else (rows, headed)
+    beside = len(rows) == 1 and table.css_first("p + p") is not None
+    nested = table.css_first("table table, h1, h2") is not None
+    return None if nested or beside or max(map(len, rows), default=0) < 2 else (rows, marked)
+
+
+def _is_bold(cell: Any) -> bool:
+    """Whether all that a cell says is bold."""
+    said = "".join(cell.text().split())
+    return said == "".join("".join(each.text().split()) for each in cell.css("b, strong"))
 
 
 def _within(node: Any, path: str, tags: set[str]) -> Iterator[tuple[Any, str]]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from quoth.sources.opendocument import CELLS, attribute, body_of, characters, repeated
-from quoth.sources.sheets import MOST_EMPTY, Row, Value, written
-from quoth.sources.source import Source
+from quoth.sources.opendocument import CELLS, attribute, body_of, characters, kind_of, repeated
+from quoth.sources.sheets import MOST_EMPTY, Row, written
+from quoth.sources.source import Piece, Source
+from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 
 
 def read(content: bytes) -> Source:
@@ -18,25 +19,42 @@ def read(content: bytes) -> Source:
         if any(attribute(each, "display") == "false" for each in style.iterchildren("{*}table-properties"))
     }
     shown = [each for each in body.iterchildren("{*}table") if attribute(each, "style-name") not in hidden]
-    return written([(attribute(table, "name"), _rows(table)) for table in shown], facts)
+    titles = [attribute(table, "name") for table in shown]
+    return written([(title, _rows(table, title)) for table, title in zip(shown, titles, strict=True)], facts)
 
 
-def _rows(table: Any) -> Iterator[Row]:
+def _rows(table: Any, title: str) -> Iterator[Row]:
+    """What the cells of a sheet say; a value that covers several rows is repeated in each."""
     from openpyxl.utils import get_column_letter
 
-    number = 0
+    number, goes_on = 0, dict[int, tuple[int, Box]]()
     for row in table.iter("{*}table-row"):
-        cells: list[tuple[str, bool]] = []
+        boxes: Row = []
         empty, times = 0, repeated(row, "rows")
         for cell in row.iterchildren(*CELLS):
             said, columns = _said(cell), repeated(cell, "columns")
-            if said:
-                value = (said, attribute(cell, "value-type") == "string")
-                cells += [*[("", False)] * empty, *[value] * min(columns, MOST_EMPTY)]
-            empty = 0 if said else empty + columns
-        for at in range(number + 1, number + 1 + min(times, MOST_EMPTY + 1)):
-            yield [Value(*cell, f"{get_column_letter(column)}{at}") for column, cell in enumerate(cells, 1)]
+            if kind_of(cell) != "covered-table-cell" and not said:
+                empty += columns
+                continue
+            boxes += [EMPTY] * empty
+            empty = 0
+            down, across = (int(attribute(cell, f"number-{of}-spanned") or 1) for of in ("rows", "columns"))
+            for _ in range(min(columns, MOST_EMPTY)):
+                c = len(boxes)
+                box = boxed([Piece(said, (title, f"{get_column_letter(c + 1)}{number + 1}"))], min(across, MOST_EMPTY))
+                if not said:
+                    down, box = goes_on.pop(c, (1, COVERED))
+                goes_on |= {c + at: (down - 1, COVERED if at else box) for at in range(max(box.across, 1)) if down > 1}
+                boxes.append(box)
+        for at in range(min(times, MOST_EMPTY + 1)):
+            yield [_moved(box, number + 1, number + 1 + at) for box in boxes] if at else boxes
         number += times
+
+
+def _moved(box: Box, here: int, there: int) -> Box:
+    """A cell of a row that is repeated further below."""
+    pieces = [Piece(said, (title, name.removesuffix(str(here)) + str(there))) for said, (title, name) in box.pieces]
+    return box._replace(pieces=pieces)
 
 
 def _said(cell: Any) -> str:

@@ -6,16 +6,17 @@ Does not know pages, nor what was deleted, comments, tables of contents and a sl
 
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from quoth.sources.headings import is_headed
+from quoth.sources import tables
 from quoth.sources.numbers import written
 from quoth.sources.office import described, opened, parsed
-from quoth.sources.source import Cell, Piece, Text
+from quoth.sources.source import Piece, Text
+from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = {"tracked-changes", "annotation", "table-of-content", "alphabetical-index", "forms", "sequence-decls"}
-_LEFT_OUT |= {"notes", "page-number"}
+_LEFT_OUT |= {"notes", "page-number", "hidden-text", "hidden-paragraph"}
 _SPACES = {"s": " ", "tab": "\t", "line-break": "\n"}
 _MOST_REPEATED = 100
 _NUMBER = re.compile("%([0-9]+)%")
@@ -108,7 +109,7 @@ class Writer:
             elif kind == "table":
                 self._tables += 1
                 self._table(part)
-            elif kind not in _LEFT_OUT:
+            elif kind not in _LEFT_OUT and attribute(part, "display") != "none":
                 self.blocks(inside, style, level)
 
     def _item(self, item: Any, style: str, level: int) -> None:
@@ -139,22 +140,35 @@ class Writer:
             self._text.mark(f"{label} ")
 
     def _table(self, table: Any) -> None:
-        rows = [*self._rows(table)]
-        said = [["".join(piece.text for piece in cell).strip() for cell in row] for row in rows]
-        marked = table.find("{*}table-header-rows") is not None
-        self._text.table(rows, marked or (len(rows) > 1 and is_headed(said)))
+        """Appends a table; texts in one column, or beside one another in one row, are only put there."""
+        rows = [row for row in table.iter("{*}table-row") if next(row.iterancestors("{*}table")) is table]
+        cells = [cell for row in rows for cell in row.iterchildren(*CELLS)]
+        beside = len(rows) == 1 and any(len([*cell.iter("{*}p", "{*}h")]) > 1 for cell in cells)
+        if beside or len(cells) <= len(rows):
+            for cell in cells:
+                self._text.gap()
+                self.blocks(cell.iterchildren("{*}*"))
+                self._text.gap()
+            return
+        marked = len([*table.iterfind("{*}table-header-rows/{*}table-row")])
+        tables.write(self._text, [*self._rows(rows)], marked)
 
-    def _rows(self, table: Any) -> Iterator[list[Cell]]:
-        """The rows of a table, without those of tables in it."""
-        rows = (row for row in table.iter("{*}table-row") if next(row.iterancestors("{*}table")) is table)
+    def _rows(self, rows: Sequence[Any]) -> Iterator[list[Box]]:
+        """What each cell says; one that spans several rows is repeated in each."""
+        goes_on: dict[int, tuple[int, Box]] = {}
         for number, row in enumerate(rows, 1):
-            cells: list[Cell] = []
+            boxes: list[Box] = []
             for cell in row.iterchildren(*CELLS):
                 said = " ".join(characters(each) for each in cell.iter("{*}p", "{*}h"))
+                down, across = (int(attribute(cell, f"number-{of}-spanned") or 1) for of in ("rows", "columns"))
                 for _ in range(min(repeated(cell, "columns"), _MOST_REPEATED)):
-                    place = f"table {self._tables}, row {number}, cell {len(cells) + 1}"
-                    cells.append([Piece(said, (*self._place, place))])
-            yield cells
+                    place = f"table {self._tables}, row {number}, cell {len(boxes) + 1}"
+                    box = boxed([Piece(said, (*self._place, place))], min(across, _MOST_REPEATED))
+                    if kind_of(cell) == "covered-table-cell":
+                        down, box = goes_on.pop(len(boxes), (1, COVERED))
+                    goes_on |= {len(boxes) + at: (down - 1, COVERED if at else box) for at in range(across) if down > 1}
+                    boxes.append(box)
+            yield boxes
 
 
 CELLS = ("{*}table-cell", "{*}covered-table-cell")

@@ -1,14 +1,15 @@
-"""Slides: titles, texts, tables and notes, each with the number of its slide and the name of its shape.
+"""Slides that are shown: titles, texts, tables and notes, each with the number of its slide and the name of its shape.
 
 Knows shapes in the order in which they were made, those of groups among them. Does not know how a slide looks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from quoth.sources.headings import is_headed
+from quoth.sources import tables
 from quoth.sources.office import facts, opened
 from quoth.sources.source import Piece, Source, Text
+from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = ("HEADER", "FOOTER", "SLIDE_NUMBER", "DATE")
 """What is on every slide."""
@@ -21,6 +22,8 @@ def read(content: bytes) -> Source:
     presentation = Presentation(opened(content))
     text = Text("slide")
     for number, slide in enumerate(presentation.slides, 1):
+        if slide._element.get("show") in ("0", "false"):
+            continue
         title = slide.shapes.title
         others = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
         _shapes(text, others if title is None else [title, *others], number)
@@ -34,17 +37,28 @@ def _shapes(text: Text, shapes: Iterable[Any], slide: int) -> None:
         if hasattr(shape, "shapes"):
             _shapes(text, shape.shapes, slide)
         elif getattr(shape, "has_table", False):
-            rows = [
-                [[Piece(cell.text, (slide, f"{shape.name}, row {r}, cell {c}"))] for c, cell in enumerate(row.cells, 1)]
-                for r, row in enumerate(shape.table.rows, 1)
-            ]
-            said = [[cell[0].text.strip() for cell in row] for row in rows]
-            text.table(rows, is_headed(said))
+            tables.write(text, [*_rows(shape.table, slide, shape.name)])
         elif shape.has_text_frame:
             kind = shape.placeholder_format.type if shape.is_placeholder else None
             name = "" if kind is None else kind.name
             if name not in _LEFT_OUT:
                 _paragraphs(text, shape.text_frame, (slide, shape.name), is_list=name in ("BODY", "OBJECT"))
+
+
+def _rows(table: Any, slide: int, name: str) -> Iterator[list[Box]]:
+    """What each cell says; one that spans several rows is repeated in each."""
+    above: dict[int, Box] = {}
+    for r, row in enumerate(table.rows, 1):
+        boxes: list[Box] = []
+        for c, cell in enumerate(row.cells, 1):
+            if not cell.is_spanned:
+                runs = [run for each in cell.text_frame.paragraphs for run in each.runs if run.text.strip()]
+                across = cell.span_width if cell.is_merge_origin else 1
+                is_bold = all(run.font.bold for run in runs)
+                above[c] = boxed([Piece(cell.text, (slide, f"{name}, row {r}, cell {c}"))], across, is_bold)
+                above |= {c + at: COVERED for at in range(1, across)}
+            boxes.append(above.get(c, COVERED))
+        yield boxes
 
 
 def _paragraphs(text: Text, frame: Any, place: tuple[int, str], is_list: bool) -> None:

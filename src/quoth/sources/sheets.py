@@ -6,21 +6,12 @@ Knows what cells say, and how empty rows and columns separate tables. Does not k
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from quoth.sources.headings import is_form
-from quoth.sources.source import Piece, Source, Text
+from quoth.sources.source import Source, Text
+from quoth.sources.tables import Box, heading_rows, write
 
-
-class Value(NamedTuple):
-    """What a cell says ("" if it is empty), whether that is text and no number or date, and the cell's name (B3)."""
-
-    said: str
-    is_text: bool
-    cell: str
-
-
-Row = list[Value]
+Row = list[Box]
 MOST_EMPTY = 1000
 """Empty rows in a row after which a sheet is over: some have a million of them."""
 
@@ -33,8 +24,8 @@ def written(sheets: Sequence[tuple[str, Iterable[Row]]], metadata: Mapping[str, 
             if not number:
                 text.gap()
                 text.add(title)
-            cells = [[[Piece(value.said, (title, value.cell))] for value in row] for row in table]
-            text.table(cells, _is_headed(table), name=f"Sheet: {title}" if len(sheets) > 1 else "")
+            name = f"Sheet: {title}" if len(sheets) > 1 else ""
+            write(text, table, name=name)
     return text.source(metadata)
 
 
@@ -48,34 +39,25 @@ def _tables(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _is_filled(row: Row) -> bool:
-    return any(value.said for value in row)
+    return any(box.said for box in row)
 
 
 def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
     """The tables among cells that empty columns separate. If none has headings, all stay together, as a form's labels
     and values do. A column behind a gap belongs to the table before it if it is in the same rows and has a heading."""
-    filled = {number for row in rows for number, value in enumerate(row) if value.said}
+    filled = {number for row in rows for number, box in enumerate(row) if box.said}
     starts = sorted(number for number in filled if number - 1 not in filled)
     ends = sorted(number + 1 for number in filled if number + 1 not in filled)
     blocks = [[row[start:end] for row in rows] for start, end in zip(starts, ends, strict=True)]
     parts = [[*group] for block in blocks for is_filled, group in groupby(block, _is_filled) if is_filled]
-    headed = [*map(_is_headed, parts)]
+    headed = [heading_rows(part) > 0 for part in parts]
     if len(blocks) == 1 or not any(headed):
         yield [row[starts[0] :] for row in rows]
         return
-    joined = [[value for row in across for value in row] for across in zip(*blocks, strict=True)]
+    joined = [[box for row in across for box in row] for across in zip(*blocks, strict=True)]
     in_same_rows = len({tuple(map(_is_filled, block)) for block in blocks}) == 1
-    if in_same_rows and not all(headed) and _is_headed(joined):
+    if in_same_rows and not all(headed) and heading_rows(joined):
         yield joined
     else:
         for part in parts:
             yield from _blocks(part)
-
-
-def _is_headed(rows: list[Row]) -> bool:
-    """Whether the first row has headings: two texts or more, all different, over every column that is filled below."""
-    first = [value for value in rows[0] if value.said]
-    widest = max((number for row in rows for number, value in enumerate(row) if value.said), default=0)
-    different = len({value.said for value in first})
-    over_all = 1 < different == len(first) > widest and all(value.is_text for value in first)
-    return over_all and not (different == 2 and is_form([[value.said for value in row] for row in rows]))

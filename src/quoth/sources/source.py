@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Any, NamedTuple
 
 from quoth.source_map import Run
@@ -96,25 +96,33 @@ class Text:
         if not self._is_held and (gap != " " or (self._parts and not self._parts[-1].endswith(" "))):
             self._gap = max(self._gap, gap, key=_GAPS.index)
 
-    def table(self, rows: Sequence[Sequence[Cell]], headed: bool, name: str = "") -> None:
-        """Appends rows, a line each: `heading: value | heading: value`, if the first row has the headings, which are
-        nowhere in the row; such a row begins with `name`, as people may ask for it."""
-        heads = rows[0] if headed and len(rows) > 1 and _are_above_values(rows) else ()
+    def table(self, rows: Sequence[Sequence[Cell]], headed: int, name: str = "") -> None:
+        """Appends rows, a line each: `heading: value | heading: value`, if the first `headed` rows have the headings;
+        such a row begins with `name`, as people may ask for it. Headings are nowhere. If one has no value below, all
+        have a line of their own as well, or it would be lost."""
+        heads = [_joined(column) for column in zip_longest(*rows[:headed], fillvalue=())]
+        filled = {number for row in rows[headed:] for number, cell in enumerate(row) if _has_words(cell)}
+        named = {number for number, head in enumerate(heads) if head}
         self.gap()
-        for row in rows[1:] if heads else rows:
-            filled = [(number, cell) for number, cell in enumerate(row) if _has_words(cell)]
-            if heads and name and filled:
-                self.add(name)
+        for row in rows[: 0 if named and named <= filled else headed]:
+            self._row([cell for number, cell in enumerate(row) if not number or cell is not row[number - 1]], (), "")
+        for row in rows[headed:]:
+            self._row(row, heads if named & filled else (), name)
+        self.gap()
+
+    def _row(self, row: Sequence[Cell], heads: Sequence[str], name: str) -> None:
+        cells = [(number, cell) for number, cell in enumerate(row) if _has_words(cell)]
+        if heads and name and cells:
+            self.add(name)
+            self.join(" | ")
+        for place, (number, cell) in enumerate(cells):
+            if place:
                 self.join(" | ")
-            for place, (number, cell) in enumerate(filled):
-                if place:
-                    self.join(" | ")
-                if number < len(heads) and _has_words(heads[number]):
-                    self.pieces(Piece(text, ()) for text, _ in heads[number])
-                    self.join(": ")
-                self.pieces(cell)
-            self.gap("\n")
-        self.gap()
+            if number < len(heads) and heads[number]:
+                self.add(heads[number])
+                self.join(": ")
+            self.pieces(cell)
+        self.gap("\n")
 
     def mark(self, mark: str) -> None:
         """Appends the mark of an item, to which the next text belongs, whatever gaps are asked for between; one right
@@ -140,10 +148,10 @@ class Text:
         return Source("".join(self._parts), self._runs, known, self._kind)
 
 
-def _are_above_values(rows: Sequence[Sequence[Cell]]) -> bool:
-    """Whether each heading in the first row has a value below it: one that has none would be lost."""
-    filled = {number for row in rows[1:] for number, cell in enumerate(row) if _has_words(cell)}
-    return all(number in filled for number, cell in enumerate(rows[0]) if _has_words(cell))
+def _joined(column: Sequence[Cell]) -> str:
+    """What the cells of a column say, each text once."""
+    said = (" ".join("".join(piece.text for piece in cell).split()) for cell in column)
+    return " ".join(dict.fromkeys(filter(None, said)))
 
 
 def _has_words(cell: Cell) -> bool:

@@ -1,15 +1,22 @@
 """Workbooks of Excel: values as they were last computed, not formulas; dates in ISO's form."""
 
 import re
+import zipfile
 from collections.abc import Iterator
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
+from itertools import islice, product
 from typing import Any
 
 from quoth.sources.office import facts, opened
-from quoth.sources.sheets import Row, Value, written
-from quoth.sources.source import Source
+from quoth.sources.sheets import Row, written
+from quoth.sources.source import Piece, Source
+from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 
-_PERCENT = re.compile(r"0(?:\.(0+))?%")
+_PERCENT = re.compile(r"0(?:\.(0+))? ?%")
+_ZEROS = re.compile("0{2,20}")
+_MERGED = re.compile(rb"<mergeCell\s[^>]*?ref=\"([A-Z]+[0-9]+:[A-Z]+[0-9]+)\"")
+_MOST_MERGED = 10_000
+"""Cells that one covers, and such cells of a sheet: what is beyond is left alone."""
 
 
 def read(content: bytes) -> Source:
@@ -17,28 +24,60 @@ def read(content: bytes) -> Source:
     from openpyxl import load_workbook
 
     book = load_workbook(opened(content), read_only=True, data_only=True)
+    archive = zipfile.ZipFile(opened(content))
     shown = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-    return written([(sheet.title, _rows(sheet)) for sheet in shown], facts(book.properties))
+    return written([(sheet.title, _rows(sheet, archive)) for sheet in shown], facts(book.properties))
 
 
-def _rows(sheet: Any) -> Iterator[Row]:
+def _rows(sheet: Any, archive: zipfile.ZipFile) -> Iterator[Row]:
+    """What the cells of a sheet say; a value that covers several rows is repeated in each."""
+    merged, goes_on = _merged(archive.read(sheet._worksheet_path)), dict[tuple[int, int], Box]()
     sheet.reset_dimensions()  # a file may say anything
-    for row in sheet.iter_rows():
-        yield [Value(_said(each), isinstance(each.value, str), getattr(each, "coordinate", "")) for each in row]
+    for r, cells in enumerate(sheet.iter_rows(), 1):
+        row = []
+        for c in range(1, 1 + max(len(cells), *merged.get(r, [0]))):
+            left, top, across = merged.get(r, {}).get(c, (c, r, 1))
+            if (left, top) != (c, r):
+                row.append(COVERED if c != left else goes_on.get((left, top), EMPTY))
+            elif c <= len(cells) and (said := _said(cells[c - 1])):
+                cell = cells[c - 1]
+                row.append(boxed([Piece(said, (sheet.title, cell.coordinate))], across, bool(cell.font.b)))
+                goes_on[left, top] = row[-1]
+            else:
+                row.append(EMPTY)
+        yield row
+
+
+def _merged(content: bytes) -> dict[int, dict[int, tuple[int, int, int]]]:
+    """By row and column, where the cell is that covers this one, and how many columns it spans."""
+    from openpyxl.utils import range_boundaries
+
+    merged: dict[int, dict[int, tuple[int, int, int]]] = {}
+    for found in islice(_MERGED.finditer(content), _MOST_MERGED):
+        left, top, right, bottom = range_boundaries(found[1].decode())
+        if (right - left) * (bottom - top) < _MOST_MERGED:
+            for r, c in product(range(top, bottom + 1), range(left, right + 1)):
+                merged.setdefault(r, {})[c] = left, top, right - left + 1
+    return merged
 
 
 def _said(cell: Any) -> str:
-    """A cell's value as a person reads it: a date in ISO's form, per cent where they are shown, a number without a
-    fraction as a whole number."""
-    value = cell.value
+    """A cell's value as a person reads it: a date in ISO's form, per cent and leading zeros where they are shown, a
+    number without a fraction as a whole number."""
+    value, shown = cell.value, getattr(cell, "number_format", "")
     if value is None:
         return ""
     if isinstance(value, datetime):
         return value.date().isoformat() if value.time() == time() else value.isoformat(" ")
+    if isinstance(value, timedelta):
+        return f"{value // timedelta(hours=1)}:{value // timedelta(minutes=1) % 60:02}"
     if isinstance(value, (date, time)):
         return value.isoformat()
-    if isinstance(value, (int, float)) and (percent := _PERCENT.fullmatch(cell.number_format)):
-        return f"{value:.{len(percent[1] or '')}%}"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if percent := _PERCENT.fullmatch(shown):
+            return f"{value:.{len(percent[1] or '')}%}"
+        if isinstance(value, float):
+            value = int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.15g}")
+        if _ZEROS.fullmatch(shown) and isinstance(value, int):
+            return f"{value:0{len(shown)}}"
     return " ".join(str(value).split())

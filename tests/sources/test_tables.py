@@ -12,7 +12,7 @@ from written import docx, pptx, xlsx
 from quoth.sources import docx as word
 from quoth.sources import pptx as slides
 from quoth.sources import xlsx as sheets
-from quoth.sources.headings import is_headed
+from quoth.sources.tables import is_headed
 
 FORM = [("Name", "Ann Lee"), ("Position", "Manager"), ("Office", "Berlin")]
 SHOWN = "Name | Ann Lee\nPosition | Manager\nOffice | Berlin"
@@ -63,17 +63,9 @@ def test_a_form_has_none(rows: Sequence[Sequence[str]]) -> None:
     assert not is_headed(rows)
 
 
-@pytest.mark.parametrize(
-    ("bold", "headed"),
-    [
-        ([[True, True], [False, False], [True, False]], True),
-        ([[True, False], [True, False], [True, False]], False),
-        ([[True, True], [True, True], [True, True]], False),
-        ([], False),
-    ],
-)
-def test_bold_cells_decide(bold: Sequence[Sequence[bool]], headed: bool) -> None:
-    assert is_headed(FORM, bold) is headed
+@pytest.mark.parametrize(("row", "column", "headed"), [(1, 0, 1), (0, 1, 0), (1, 1, 0), (0, 0, 0)])
+def test_bold_cells_decide(row: bool, column: bool, headed: bool) -> None:
+    assert is_headed(FORM, row, column) == headed
 
 
 def test_forms_in_files() -> None:
