@@ -103,3 +103,22 @@ def test_a_page_that_is_nested_too_deep_says_so() -> None:
 )
 def test_items_of_ordered_lists_have_their_numbers(page: str, text: str) -> None:
     assert read(f"<body>{page}</body>".encode()).text == text
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (
+            "<form action=x.aspx><h1>Fees</h1><p>They are low.</p><input><select><option>a</select></form>",
+            "Fees\n\nThey are low.",
+        ),
+        ("<form>Search: <input><button>Go</button></form><p>Text.", "Text."),
+        ("<h3><button>What is the fee?</button></h3><p>Low.<button>More</button>", "What is the fee?\n\nLow."),
+        ("<article><header><h2>News</h2><p>by Ann</p></header><p>Text.</article>", "News\n\nby Ann\n\nText."),
+        ("<header><p>Our site</p></header><p>Text.", "Text."),
+        ("<p style='color: red; DISPLAY : none'>x<p>Text.", "Text."),
+        ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n9. b\n10. c"),
+    ],
+)
+def test_what_is_the_pages_own_text(body: str, text: str) -> None:
+    assert read(f"<body>{body}</body>".encode()).text == text

@@ -260,3 +260,42 @@ def test_headings_of_opendocument_have_numbers() -> None:
     assert odt.read(opendocument(body, outline=outline)).text == (
         "1. Rent\n\n1.1 Cash\n\nCoins\n\n2. End\n\nNames\n\n2.1 Notice\n\n- Annex"
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<w:p><w:r><w:rPr><w:vanish/></w:rPr><w:t>hidden</w:t></w:r><w:r><w:t>seen</w:t></w:r></w:p>", "seen"),
+        ("<w:p><w:r><w:rPr><w:strike/></w:rPr><w:t>old</w:t></w:r><w:r><w:t>new</w:t></w:r></w:p>", "new"),
+        ('<w:p><w:r><w:rPr><w:dstrike w:val="0"/></w:rPr><w:t>kept</w:t></w:r></w:p>', "kept"),
+        (
+            "<w:p>Name: <w:sdt><w:sdtPr><w:showingPlcHdr/></w:sdtPr><w:sdtContent><w:r><w:t>Click here.</w:t></w:r>"
+            "</w:sdtContent></w:sdt><w:r><w:t>Name:</w:t></w:r></w:p>",
+            "Name:",
+        ),
+        (
+            f"<w:sdt><w:sdtPr><w:showingPlcHdr/></w:sdtPr><w:sdtContent>{p('Click here.')}</w:sdtContent></w:sdt>"
+            f"<w:sdt><w:sdtContent>{p('Ann')}</w:sdtContent></w:sdt>",
+            "Ann",
+        ),
+        (
+            f"<w:p><w:r><w:t>Agent:</w:t></w:r><w:r><w:txbxContent>{p('Fiona Lund')}{p('Tel. 0191')}</w:txbxContent>"
+            "</w:r><w:r><w:t>After.</w:t></w:r></w:p>",
+            "Agent:\nFiona Lund\nTel. 0191\nAfter.",
+        ),
+        (
+            f"<w:tbl><w:tr><w:tc>{p('Name')}</w:tc><w:tc>{p('Town')}</w:tc></w:tr><w:tr><w:trPr><w:del/></w:trPr><w:tc>"
+            f"{p('Bo')}</w:tc><w:tc>{p('York')}</w:tc></w:tr><w:tr><w:tc>{p('Ann')}</w:tc><w:tc>{p('Bath')}</w:tc></w:tr>"
+            "</w:tbl>",
+            "Name | Town\nAnn | Bath",
+        ),
+    ],
+)
+def test_what_is_not_to_be_seen_in_a_word_document(body: str, text: str) -> None:
+    assert docx.read(word(body)).text == text
+
+
+def test_hidden_parts_of_opendocument() -> None:
+    body = "<text:section text:display='none'><text:p>secret</text:p></text:section><text:section><text:p>Said"
+    body += "<text:hidden-text text:string-value='x'>x</text:hidden-text>.</text:p></text:section>"
+    assert odt.read(opendocument(body)).text == "Said."

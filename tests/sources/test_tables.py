@@ -2,17 +2,22 @@
 
 import io
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 from docx import Document
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
+from openpyxl import load_workbook
+from pptx import Presentation
 from written import docx, pptx, xlsx
 
 from quoth.sources import docx as word
+from quoth.sources import html as pages
 from quoth.sources import pptx as slides
 from quoth.sources import xlsx as sheets
-from quoth.sources.tables import is_headed
+from quoth.sources.source import Piece, Text
+from quoth.sources.tables import COVERED, Box, boxed, is_headed, write
 
 FORM = [("Name", "Ann Lee"), ("Position", "Manager"), ("Office", "Berlin")]
 SHOWN = "Name | Ann Lee\nPosition | Manager\nOffice | Berlin"
@@ -27,6 +32,14 @@ SHOWN = "Name | Ann Lee\nPosition | Manager\nOffice | Berlin"
         [("", "Price"), ("Chair", "40 €")],
         [("", "2006", "2007"), ("Income", "4,000", "5,000")],
         [("No.", "Task", "Owner", "Due"), ("1", "Paint", "Ann", "3 May")],
+        [("Shift", "Mon", "Tue"), ("early", "Ann", "Bo"), ("late", "Bo", "Ann")],
+        [("Item", "2023", "2024"), ("Kit", "950", "1210.5")],
+        [
+            ("Post", "Name", "Telephone", "Since"),
+            ("Treasurer", "Hamid Rezaei", "01670", "May"),
+            ("Steward", "Carl", "", ""),
+        ],
+        [("Товар", "Знак", "Сведения"), ("Батарея", "Китай", "Напряжение")],
         [("State", "Rate", "State", "Rate"), ("Ohio", "122", "Utah", "110")],
         [
             ("Acronym", "Definition"),
@@ -53,6 +66,11 @@ def test_a_list_has_headings(rows: Sequence[Sequence[str]]) -> None:
         [("Kenya", "Nairobi", "55,000,000"), ("Uganda", "Kampala", "47,000,000")],
         [("We meet each week in the hall.", "Bring what you need for that day."), ("a", "b")],
         [("Prices", ""), ("Chair", "40"), ("Table", "120")],
+        [("Surname", "Okafor", "First name", "Grace"), ("Department", "Radiology", "Staff number", "448213")],
+        [("Name", "Jonas Keller"), ("Born", "12 August 1984"), ("Phone", "01225 555 018"), ("Address", "9 Abbey Road")],
+        [("Ann Lee", "Baker", "Ward 4"), ("Bob Stone", "Porter", "Ward 7")],
+        [("Languages", "German (native)", "French"), ("Computer", "Excel", "MarketMan")],
+        [("Paid to", "", "Ann"), ("Paid by", "", "Bo")],
         [("Country", "Capital")],
         [("Country", "Capital"), ("", "")],
         [("x", "x", "x", "x"), ("a", "b", "c", "d")],
@@ -147,3 +165,141 @@ def test_cells_that_word_leaves_out_before_a_row_and_those_of_controls() -> None
     document.save(stream := io.BytesIO())
     text = word.read(stream.getvalue()).text
     assert text == "Country: Kenya | Capital: Nairobi | People: 55\nCapital: y | People: 47"
+
+
+def rows_of(*rows: Sequence[str | tuple[str, int]]) -> list[list[Box]]:
+    """Rows of cells, of which some span several columns."""
+
+    def cells(row: Sequence[str | tuple[str, int]]) -> list[Box]:
+        boxes: list[Box] = []
+        for cell in row:
+            said, across = (cell, 1) if isinstance(cell, str) else cell
+            boxes += [boxed([Piece(said, (said,))] if said else (), across), *[COVERED] * (across - 1)]
+        return boxes
+
+    return [*map(cells, rows)]
+
+
+def text_of(rows: list[list[Box]], marked: int = 0, name: str = "") -> str:
+    write(text := Text("element"), rows, marked, name)
+    return text.source({}).text
+
+
+YEARS = (
+    ["Branch", ("2023", 2), ("2024", 2)],
+    ["", "Phone", "Email", "Phone", "Email"],
+    ["Leeds", "412", "655", "398", "702"],
+)
+
+
+def test_two_rows_of_headings() -> None:
+    shown = "Branch: Leeds | 2023 Phone: 412 | 2023 Email: 655 | 2024 Phone: 398 | 2024 Email: 702"
+    assert text_of(rows_of(*YEARS)) == shown
+    assert text_of(rows_of(*YEARS), marked=2) == shown
+
+
+def test_a_second_row_of_values_is_no_heading() -> None:
+    rows = rows_of(["Name", ("Address", 2)], ["Ann", "Bath", "BA1"], ["Bo", "York", "YO1"])
+    assert text_of(rows) == "Name: Ann | Address: Bath | Address: BA1\nName: Bo | Address: York | Address: YO1"
+    rows = rows_of(["Branch", ("2023", 2)], ["Leeds", "412", "655"], ["York", "120", "233"])
+    assert text_of(rows) == "Branch: Leeds | 2023: 412 | 2023: 655\nBranch: York | 2023: 120 | 2023: 233"
+
+
+def test_titles_and_what_spans_all_columns() -> None:
+    rows = rows_of([("Rates", 2)], ["Kind", "Rate"], [("Young", 2)], ["Junior", "€45"])
+    assert text_of(rows) == "Rates\n\nRates | Young\nRates | Kind: Junior | Rate: €45"
+    rows = rows_of(["Stock list", ""], ["Item", "Price"], ["Pipe", "3.20"])
+    assert text_of(rows, name="Sheet: A") == "Stock list\n\nSheet: A | Stock list | Item: Pipe | Price: 3.20"
+    rows = rows_of(["Note", ""], ["x", "y"], ["u", "v"])
+    assert text_of(rows) == "Note\nx | y\nu | v"
+    assert text_of(rows_of([("Fees", 2)], ["Kind", "Fee"], ["A", "B"]), marked=2) == "Fees\n\nFees | Kind: A | Fee: B"
+
+
+def test_a_heading_without_values_has_a_line_of_its_own() -> None:
+    rows = rows_of(["Task", "Owner", "Signed"], ["Paint", "Ann", ""], ["Mow", "Bo", ""])
+    assert text_of(rows) == "Task | Owner | Signed\nTask: Paint | Owner: Ann\nTask: Mow | Owner: Bo"
+    assert text_of(rows_of(["Task", "Owner"], ["", ""])) == "Task | Owner"
+
+
+def test_headings_are_nowhere_and_values_where_they_are() -> None:
+    write(text := Text("element"), rows_of(*YEARS))
+    assert [place for *_, place in text.source({}).runs] == ["Leeds", "412", "655", "398", "702"]
+
+
+SPANNED = "Field: North | Plot: N1\nField: North | Plot: N2\nField: South | Plot: S1"
+
+
+def test_cells_over_rows_are_repeated() -> None:
+    html = "<table><tr><th>Field<th>Plot<tr><td rowspan=2>North<td>N1<tr><td>N2<tr><td>South<td>S1</table>"
+    assert pages.read(html.encode()).text == SPANNED
+    book = load_workbook(io.BytesIO(xlsx(A=[("Field", "Plot"), ("North", "N1"), (None, "N2"), ("South", "S1")])))
+    book["A"].merge_cells("A2:A3")
+    book.save(stream := io.BytesIO())
+    assert sheets.read(stream.getvalue()).text == f"A\n\n{SPANNED}"
+    show = Presentation(
+        io.BytesIO(pptx(("", "", ""), table=[("Field", "Plot"), ("North", "N1"), ("", "N2"), ("South", "S1")]))
+    )
+    table = next(shape for shape in show.slides[0].shapes if shape.has_table).table
+    table.cell(1, 0).merge(table.cell(2, 0))
+    show.save(stream := io.BytesIO())
+    assert slides.read(stream.getvalue()).text == SPANNED
+
+
+def test_cells_over_columns_of_a_workbook_and_of_a_slide() -> None:
+    rows = [("Branch", "2023", None, "2024", None), *(tuple(row) for row in YEARS[1:])]
+    shown = "Branch: Leeds | 2023 Phone: 412 | 2023 Email: 655 | 2024 Phone: 398 | 2024 Email: 702"
+    book = load_workbook(io.BytesIO(xlsx(A=rows)))
+    for merged in ("A1:A2", "B1:C1", "D1:E1"):
+        book["A"].merge_cells(merged)
+    book.save(stream := io.BytesIO())
+    assert sheets.read(stream.getvalue()).text == f"A\n\n{shown}"
+    show = Presentation(io.BytesIO(pptx(("", "", ""), table=[tuple(cell or "" for cell in row) for row in rows])))
+    table = next(shape for shape in show.slides[0].shapes if shape.has_table).table
+    table.cell(0, 1).merge(table.cell(0, 2))
+    table.cell(0, 3).merge(table.cell(0, 4))
+    show.save(stream := io.BytesIO())
+    assert slides.read(stream.getvalue()).text == shown
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ("<tr><td><b>Name</b><td><strong>Town</strong><tr><td>Ann<td>Bath", "Name: Ann | Town: Bath"),
+        ("<thead><tr><td>Ann<td>Lee</thead><tr><td>Bo<td>Stone", "Ann: Bo | Lee: Stone"),
+        ("<tr><td><td>Children<td>Adults<tr><td>May<td>a<td>b", "May | Children: a | Adults: b"),
+        ("<tr><th colspan=2>Fees<tr><th>Kind<th>Fee<tr><td>A<td>B", "Fees\n\nFees | Kind: A | Fee: B"),
+        ("<tr><th>Room<th>With<tr><td>Attic<td><p>Piano<p>Board", "Room: Attic | With: Piano Board"),
+        ("<tr><th>Name<td>Ann<tr><th>Town<td>Bath", "Name | Ann\nTown | Bath"),
+        ("<tr><td>x<table><tr><td>a<td>b</table><td>y", "x\n\na | b\n\ny"),
+        ("<tr><td><p>x<p>y<td>z", "x\n\ny\n\nz"),
+    ],
+)
+def test_tables_of_web_pages(table: str, text: str) -> None:
+    assert pages.read(f"<table>{table}</table>".encode()).text == text
+
+
+def test_numbers_of_a_workbook_as_people_see_them() -> None:
+    shown = [
+        (58.300000000000004, "General"),
+        (42, "00000"),
+        (0.125, "0.0 %"),
+        (timedelta(hours=26, minutes=30), "[h]:mm"),
+    ]
+    book = load_workbook(io.BytesIO(xlsx(A=[tuple(value for value, _ in shown)])))
+    for cell, (_, form) in zip(book["A"][1], shown, strict=True):
+        cell.number_format = form
+    book.save(stream := io.BytesIO())
+    assert sheets.read(stream.getvalue()).text == "A\n\n58.3 | 00042 | 12.5% | 26:30"
+
+
+def test_a_style_may_make_headings_bold() -> None:
+    document = Document()
+    table = document.add_table(3, 2, style="Medium Shading 1 Accent 1")
+    for cells, row in zip(table.rows, FORM, strict=True):
+        cells.cells[0].text, cells.cells[1].text = row
+    document.save(stream := io.BytesIO())
+    assert word.read(stream.getvalue()).text == SHOWN  # its first column is bold too
+    look = table._tbl.tblPr.find("{*}tblLook")
+    look.set(next(name for name in look.attrib if name.endswith("firstColumn")), "0")
+    document.save(stream := io.BytesIO())
+    assert word.read(stream.getvalue()).text == "Name: Position | Ann Lee: Manager\nName: Office | Ann Lee: Berlin"

@@ -215,7 +215,7 @@ def _rows(table: Any, path: str) -> tuple[list[list[Box]], int] | None:
             marked += is_head and marked == len(rows)
             rows.append(row)
     beside = len(rows) == 1 and table.css_first("p + p") is not None
-    nested = table.css_first("table table, h1, h2") is not None
+    nested = any(part.mem_id != table.mem_id for part in table.css("table, h1, h2"))
     return None if nested or beside or max(map(len, rows), default=0) < 2 else (rows, marked)
 
 

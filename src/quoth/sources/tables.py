@@ -33,7 +33,7 @@ _LABEL = re.compile(
     r"version|warranty|website|weight|width|zip"
     r")s?\b"
 )
-"""What labels of forms, and headings, are about."""
+"""What labels of forms, and headings, are about in English: of other languages more is taken for headings."""
 _TIME = re.compile(
     r"(?i)\b(?:(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}|(?:1[5-9]|20)\d\d)\b"
 )
@@ -106,7 +106,8 @@ def is_headed(rows: Sequence[Sequence[str]], bold_row: bool = False, bold_column
         for number in columns
         if first[number] and not _has_digits(first[number])
     )
-    return not first[0] or any(_LABEL.search(said) or _TIME.search(said) for said in heads) or any(of_numbers)
+    known = any(_LABEL.search(said) or _TIME.search(said) or not said.isascii() for said in heads[1:])
+    return not first[0] or known or any(of_numbers)
 
 
 def is_form(rows: Sequence[Sequence[str]]) -> bool:
@@ -154,7 +155,7 @@ def _spread(row: Row) -> list[Box]:
 
 def _has_second(rows: Sequence[Row]) -> bool:
     """Whether the second row has headings too, below those of the first that span several."""
-    first, second, *below = [[box for box in _spread(row) if box.said] for row in rows]
+    first, second, *below = [[box for box in row if box.said] for row in rows]
     if not below or not any(box.across > 1 for box in rows[0]) or not all(_may_head(box.said) for box in second):
         return False
     is_bold = all(box.is_bold for box in second) and not all(box.is_bold for row in below for box in row)
