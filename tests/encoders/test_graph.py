@@ -140,6 +140,7 @@ def test_when_it_is_chosen(
 
 def test_what_this_machine_has_decides(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QUOTH_DTYPE")
+    monkeypatch.setattr(graph, "_work_is_long", False)
     monkeypatch.setattr(graph, "_GPU_DRIVERS", (str(folder),))  # exists
     assert not graph_formats(str(folder), None, None)
     assert graph_formats(str(folder), "cpu", "int8") == ["int8"]
