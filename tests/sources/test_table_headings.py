@@ -39,6 +39,7 @@ SHOWN = "Name | Ann Lee\nPosition | Manager\nOffice | Berlin"
             ("Treasurer", "Hamid Rezaei", "01670", "May"),
             ("Steward", "Carl", "", ""),
         ],
+        [("#", "Task", "Status"), ("1", "Paint", "open")],
         [("Товар", "Знак", "Сведения"), ("Батарея", "Китай", "Напряжение")],
         [("State", "Rate", "State", "Rate"), ("Ohio", "122", "Utah", "110")],
         [
@@ -70,6 +71,8 @@ def test_a_list_has_headings(rows: Sequence[Sequence[str]]) -> None:
         [("Name", "Jonas Keller"), ("Born", "12 August 1984"), ("Phone", "01225 555 018"), ("Address", "9 Abbey Road")],
         [("Ann Lee", "Baker", "Ward 4"), ("Bob Stone", "Porter", "Ward 7")],
         [("Languages", "German (native)", "French"), ("Computer", "Excel", "MarketMan")],
+        [("Name", "ann@example.org", "Bath"), ("Bo", "bo@example.org", "York")],
+        [("Name", "https://example.org", "Bath"), ("Bo", "https://example.com", "York")],
         [("Paid to", "", "Ann"), ("Paid by", "", "Bo")],
         [("Country", "Capital")],
         [("Country", "Capital"), ("", "")],
@@ -210,6 +213,11 @@ def test_titles_and_what_spans_all_columns() -> None:
     assert text_of(rows) == "Rates\n\nRates | Young\nRates | Kind: Junior | Rate: €45"
     rows = rows_of(["Stock list", ""], ["Item", "Price"], ["Pipe", "3.20"])
     assert text_of(rows, name="Sheet: A") == "Stock list\n\nSheet: A | Stock list | Item: Pipe | Price: 3.20"
+    assert text_of(rows, name="Sheet: Stock list").endswith("Sheet: Stock list | Item: Pipe | Price: 3.20")
+    rows = rows_of(
+        ["How much each of the many things that we keep in stock costs", ""], ["Item", "Price"], ["Pipe", "3.20"]
+    )
+    assert text_of(rows).endswith("in stock costs\n\nItem: Pipe | Price: 3.20")
     rows = rows_of(["Note", ""], ["x", "y"], ["u", "v"])
     assert text_of(rows) == "Note\nx | y\nu | v"
     assert text_of(rows_of([("Fees", 2)], ["Kind", "Fee"], ["A", "B"]), marked=2) == "Fees\n\nFees | Kind: A | Fee: B"
@@ -243,6 +251,21 @@ def test_cells_over_rows_are_repeated() -> None:
     table.cell(1, 0).merge(table.cell(2, 0))
     show.save(stream := io.BytesIO())
     assert slides.read(stream.getvalue()).text == SPANNED
+
+
+def test_a_cell_over_rows_is_not_repeated_alone() -> None:
+    page = "<table><tr><td rowspan=3>All is calculated.<td>Sell<tr><td><tr><td>Buy<tr><td><tr><td>x<td>y</table>"
+    assert pages.read(page.encode()).text == "All is calculated. | Sell\nAll is calculated. | Buy\nx | y"
+
+
+def test_parts_with_headings_are_no_tables_unless_all_columns_have_some() -> None:
+    rows = [
+        (None, None, "Hub", None, None, "A/B", None, "A/C", None),
+        ("Daily", None, 33, 35, None, 8, 11, 4, 6),
+        ("Next", None, 40, 41, None, 7, 10, 3, 7),
+    ]
+    shown = "A\n\nHub | A/B | A/C\nDaily | 33 | 35 | 8 | 11 | 4 | 6\nNext | 40 | 41 | 7 | 10 | 3 | 7"
+    assert sheets.read(xlsx(A=rows)).text == shown
 
 
 def test_cells_over_columns_of_a_workbook_and_of_a_slide() -> None:

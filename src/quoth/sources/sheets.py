@@ -50,14 +50,21 @@ def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
     ends = sorted(number + 1 for number in filled if number + 1 not in filled)
     blocks = [[row[start:end] for row in rows] for start, end in zip(starts, ends, strict=True)]
     parts = [[*group] for block in blocks for is_filled, group in groupby(block, _is_filled) if is_filled]
-    headed = [heading_rows(part) > 0 for part in parts]
+    headed = [*map(_stands_alone, parts)]
     if len(blocks) == 1 or not any(headed):
         yield [row[starts[0] :] for row in rows]
         return
     joined = [[box for row in across for box in row] for across in zip(*blocks, strict=True)]
     in_same_rows = len({tuple(map(_is_filled, block)) for block in blocks}) == 1
-    if in_same_rows and not all(headed) and heading_rows(joined):
+    if in_same_rows and not all(headed) and _stands_alone(joined):
         yield joined
     else:
         for part in parts:
             yield from _blocks(part)
+
+
+def _stands_alone(rows: list[Row]) -> bool:
+    """Whether cells are a table by themselves: all columns have headings, and all different."""
+    first = [box.said for box in rows[0] if box.said]
+    widest = max((number for row in rows for number, box in enumerate(row) if box.said), default=0)
+    return 1 < len({*first}) == len(first) > widest and heading_rows(rows) > 0

@@ -28,7 +28,7 @@ _LABEL = re.compile(
     r"office|opening|order|organi[sz]ation|owner|page|partner|period|person|phase|phone|place|"
     r"position|postcode|prepared|rate|quantity|qty|present|price|priority|product|project|purpose|question|reason|"
     r"reference|remarks|responsible|result|reviewed|role|room|section|service|sex|signature|size|"
-    r"skill|sponsor|start|state|status|step|street|subject|supervisor|supplier|symptom|task|tel|"
+    r"skill|sponsor|start|state|sum|count|score|average|status|step|street|subject|supervisor|supplier|symptom|task|tel|"
     r"telephone|term|time|title|to|topic|total|translation|treatment|type|unit|url|value|venue|"
     r"version|warranty|website|weight|width|zip"
     r")s?\b"
@@ -61,11 +61,13 @@ Row = Sequence[Box]
 def write(text: Text, rows: Sequence[Row], marked: int = 0, name: str = "") -> None:
     """Appends a table; its file marks the first `marked` rows as headings. If it has headings, each row begins with
     `name`, and with the title above."""
+    rows = [row for above, row in zip([(), *rows], rows, strict=False) if _has_own(row, above)]
     width = max(map(len, rows), default=0)
     while len(rows) > 1 and _is_title(rows, width, marked):
         text.gap()
         text.pieces(rows[0][0].pieces)
-        name = f"{name} | {rows[0][0].said}" if name else rows[0][0].said
+        if (title := rows[0][0].said) not in name and len(title.split()) <= _MOST_WORDS:
+            name = f"{name} | {title}" if name else title
         rows, marked = rows[1:], max(marked - 1, 0)
     headed = heading_rows(rows, marked)
     # What spans all columns is in none of them, and below no heading.
@@ -141,6 +143,12 @@ def _is_title(rows: Sequence[Row], width: int, marked: int) -> bool:
     return _spans_all(rows[0], width) or heading_rows(rows[1:], max(marked - 1, 0)) > 0
 
 
+def _has_own(row: Row, above: Row) -> bool:
+    """Whether a row says more than cells that go on from the row above, or nothing at all."""
+    own = [box for number, box in enumerate(row) if box.said and not (number < len(above) and box is above[number])]
+    return bool(own) or not any(box.said for box in row)
+
+
 def _spans_all(row: Row, width: int) -> bool:
     return bool(row) and row[0].across >= width > 1
 
@@ -167,9 +175,10 @@ def _has_second(rows: Sequence[Row]) -> bool:
 
 def _may_head(said: str) -> bool:
     words = said.split()
-    is_text = any(map(str.isalpha, said)) or _DATE.match(said) is not None
+    is_text = any(map(str.isalpha, said)) or _DATE.match(said) is not None or said in "#№"
     is_sentence = said.endswith(".") and len(words) > _MOST_WORDS / 2
-    return is_text and len(words) <= _MOST_WORDS and not is_sentence and not said.endswith(":")
+    is_value = said.endswith(":") or "@" in said or "://" in said
+    return is_text and len(words) <= _MOST_WORDS and not is_sentence and not is_value
 
 
 def _is_label(said: str) -> bool:
