@@ -13,6 +13,8 @@ from quoth.sources.source import Cell, Text
 
 _MOST_WORDS = 10
 """Of a heading."""
+_MOST_ROWS = 200
+"""By how many it is judged what the first ones are."""
 _MOSTLY = 0.8
 """The share of values from which they are all of one kind."""
 _DATE = re.compile(r"(1[5-9]|20)\d\d(-\d\d)*$")
@@ -79,6 +81,7 @@ def heading_rows(rows: Sequence[Row], marked: int = 0) -> int:
     """How many of the first rows have headings of what is below: two, if cells of the first span some of the second."""
     if marked or len(rows) < 2:
         return marked if marked < len(rows) else 0
+    rows = rows[:_MOST_ROWS]
     bold_column = all(row[0].is_bold for row in rows if row and row[0].said)
     for count in (2, 1) if _has_second(rows) else (1,):
         parts = zip_longest(*([box.said for box in _spread(row)] for row in rows[:count]), fillvalue="")

@@ -10,7 +10,7 @@ from typing import Any
 from quoth.sources.office import facts, opened
 from quoth.sources.sheets import Row, written
 from quoth.sources.source import Piece, Source
-from quoth.sources.tables import COVERED, EMPTY, Box, boxed
+from quoth.sources.tables import COVERED, EMPTY, Box
 
 _PERCENT = re.compile(r"0(?:\.(0+))? ?%")
 _ZEROS = re.compile("0{2,20}")
@@ -33,16 +33,19 @@ def _rows(sheet: Any, archive: zipfile.ZipFile) -> Iterator[Row]:
     """What the cells of a sheet say; a value that covers several rows is repeated in each."""
     merged, goes_on = _merged(archive.read(sheet._worksheet_path)), dict[tuple[int, int], Box]()
     sheet.reset_dimensions()  # a file may say anything
+    is_bold: dict[int, bool] = {}
     for r, cells in enumerate(sheet.iter_rows(), 1):
-        row = []
-        for c in range(1, 1 + max(len(cells), *merged.get(r, [0]))):
-            left, top, across = merged.get(r, {}).get(c, (c, r, 1))
+        row, here = [], merged.get(r, {})
+        for c in range(1, 1 + max(len(cells), *here, 0)):
+            left, top, across = here.get(c, (c, r, 1))
             if (left, top) != (c, r):
                 row.append(COVERED if c != left else goes_on.get((left, top), EMPTY))
-            elif c <= len(cells) and (said := _said(cells[c - 1])):
-                cell = cells[c - 1]
-                row.append(boxed([Piece(said, (sheet.title, cell.coordinate))], across, bool(cell.font.b)))
-                goes_on[left, top] = row[-1]
+            elif c <= len(cells) and (said := _said(cell := cells[c - 1])):
+                if (style := cell._style_id) not in is_bold:
+                    is_bold[style] = bool(cell.font.b)
+                row.append(Box(said, [Piece(said, (sheet.title, cell.coordinate))], across, is_bold[style]))
+                if c in here:
+                    goes_on[left, top] = row[-1]
             else:
                 row.append(EMPTY)
         yield row
