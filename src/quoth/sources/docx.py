@@ -21,6 +21,7 @@ from quoth.sources.wordml import Styles, W, attribute, below, is_on
 _KINDS = ("styles", "numbering", "footnotes", "endnotes")
 _STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
 """The name of the same elements in documents that are saved as "strict"."""
+_UNSEEN = {W + name for name in ("vanish", "strike", "dstrike")}
 _MOST_SPANNED = 100
 
 
@@ -207,7 +208,7 @@ def _characters(part: Any) -> str:
     if str(part.tag).endswith(("}del", "}moveFrom", "}instrText", "}Fallback", "}pPr", "}rPr")):
         return ""
     match str(part.tag).removeprefix(W):
-        case "r" if any(is_on(below(part, "rPr", name)) for name in ("vanish", "strike", "dstrike")):
+        case "r" if any(each.tag in _UNSEEN and is_on(each) for each in part.iterfind(f"{W}rPr/*")):
             return ""
         case "sdt" if _is_placeholder(part):
             return ""

@@ -1,6 +1,6 @@
 """The elements of a Word document: a part below another, an attribute, a style and those that it is based on."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -13,13 +13,18 @@ class Styles:
         """`styles` is the part that defines them; None if there is none."""
         found = () if styles is None else styles.iterchildren(W + "style")
         self._styles = {attribute(style, "styleId"): style for style in found}
+        self._chains: dict[str, Sequence[Any]] = {}
 
-    def based(self, name: str) -> Iterator[Any]:
+    def based(self, name: str) -> Sequence[Any]:
         """A style, the one that it is based on, and so on; none if there is no such style."""
-        for _ in self._styles:
-            if name in self._styles:
-                yield self._styles[name]
-                name = attribute(below(self._styles[name], "basedOn"))
+        if name not in self._chains:
+            chain: dict[str, Any] = {}
+            at = name
+            while at in self._styles and at not in chain:
+                chain[at] = self._styles[at]
+                at = attribute(below(chain[at], "basedOn"))
+            self._chains[name] = [*chain.values()]
+        return self._chains[name]
 
     def of(self, properties: Any) -> list[Any]:
         """The properties of a paragraph, and those of its style and of the styles that this is based on."""
