@@ -28,7 +28,8 @@ _MOST_SPANNED = 100
 def read(content: bytes) -> Source:
     """The text of a Word document. Raises ValueError if it cannot be opened."""
     archive = zipfile.ZipFile(opened(content))
-    main = _related(archive, "").get("officeDocument", "")
+    whole = _related(archive, "")
+    main = whole.get("officeDocument", "")
     body = below(_part(archive, main), "body")
     if body is None:
         raise ValueError("it has no text; is it a Word document?")
@@ -38,7 +39,7 @@ def read(content: bytes) -> Source:
     writer.blocks(body)
     for kind in ("footnotes", "endnotes"):
         writer.notes(parts.get(kind))
-    core = _part(archive, _related(archive, "").get("core-properties", ""))
+    core = _part(archive, whole.get("core-properties", ""))
     return writer.text.source({} if core is None else _facts(core))
 
 
@@ -117,7 +118,9 @@ class _Writer:
             for row in _inside(table, "tr")
             if (cells := [*_inside(row, "tc")]) and not _is_deleted(row)
         ]
-        beside = len(rows) == 1 and any(sum(map(bool, map(_said, cell.iter(W + "p")))) > 1 for cell in rows[0].cells)
+        beside = len(rows) == 1 and any(
+            sum(bool(_characters(each).strip()) for each in cell.iter(W + "p")) > 1 for cell in rows[0].cells
+        )
         if beside or max((len(row.cells) for row in rows), default=0) < 2:
             for r, row in enumerate(rows, 1):
                 for c, cell in enumerate(row.cells, 1):
@@ -183,10 +186,6 @@ def _count(part: Any, usual: int) -> int:
 
 def _is_listed(properties: Any) -> bool:
     return below(properties, "numPr") is not None
-
-
-def _said(paragraph: Any) -> str:
-    return _characters(paragraph).strip()
 
 
 def _inside(part: Any, kind: str) -> Iterator[Any]:
