@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -392,6 +393,30 @@ def test_gradient_caching_gives_the_direct_gradients(
         if parameter.grad is not None:
             torch.testing.assert_close(cached.parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-4)
     assert max(float(p.grad.abs().max()) for p in direct.parameters.values() if p.grad is not None) > 1e-3
+
+
+@pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="there is no compiler")
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # PyTorch's own, when it compiles
+def test_a_compiled_encoder_has_the_same_gradients(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    settings = {"lora_rank": 4, "mini_batch_size": 3}
+    one, compiled = (trainer(base, data, tmp_path, changed(compile=each, **settings)) for each in (False, True))
+    for step in range(2):
+        steps = [each.task.backward(step) for each in (one, compiled)]
+        assert steps[1].loss == pytest.approx(steps[0].loss, rel=1e-5)
+    assert one.parameters.keys() == compiled.parameters.keys()
+    assert compiled.task.model._compiled_call_impl is not None  # else nothing was compared
+    for name, parameter in one.parameters.items():
+        torch.testing.assert_close(compiled.parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-3)
+
+
+def test_what_cannot_be_compiled_says_so(
+    base: Path, data: TokenizedDocuments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match=r"compile with dropout 0.1: set compile=false, or dropout=0"):
+        changed(compile=True, dropout=0.1)
+    monkeypatch.setenv("CXX", "no-compiler")
+    with pytest.raises(InputError, match=r"compile needs a C\+\+ compiler, and no-compiler is not here; install it"):
+        trainer(base, data, tmp_path, changed(compile=True))
 
 
 def test_gradient_caching_drops_the_same_twice(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:

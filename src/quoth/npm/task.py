@@ -5,7 +5,9 @@ Knows: how data, masking and loss become a step's gradient. Does not know: the l
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -49,6 +51,8 @@ class NPMTask:
         self.masked_lm = model.to(self.device) if config.mlm_weight else None
         head, encoder = (_head(model), model.base_model) if config.mlm_weight else (None, model)
         self.model, self.parameters = trainable(encoder, config, self.device, config.warm_start)
+        if config.compile:
+            _compile(self.model, self.device)
         self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, world, head)
         self.sampler = BatchSampler(data, config.masked_together, config.seed, config.grouping)
         if head is not None:  # its word embeddings are the encoder's
@@ -108,3 +112,11 @@ def _head(masked_lm: Any) -> Any:
     if len(heads) != 1:
         raise InputError(f"mlm_weight requires a BERT or RoBERTa, not a {type(masked_lm).__name__}; leave it out")
     return heads[0]
+
+
+def _compile(model: torch.nn.Module, device: torch.device) -> None:
+    """Let PyTorch compile the model when it is first called. Raises InputError if there is no compiler."""
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    if device.type == "cpu" and not shutil.which(compiler):
+        raise InputError(f"compile needs a C++ compiler, and {compiler} is not here; install it, or set compile=false")
+    model.compile(dynamic=True)
