@@ -197,6 +197,9 @@ def test_rows_to_leave_out_may_be_given_in_any_form() -> None:
         assert for_each(given, 2) == wanted
     for several in ([[1, 2], [1, 2]], [np.array([1, 2]), {2, 1}], np.array([[1, 2], [1, 2]])):
         assert for_each(several, 2) == wanted
+    for wrong in (["a"], "a", [-1], [1.5], [10**30], [[1], ["a"]]):
+        with pytest.raises(InputError, match=r"exclude has ('a'|-1|1.5|10{30}); it takes rows of passages: whole"):
+            for_each(wrong, 2)  # type: ignore[arg-type]
 
 
 def test_two_corpora_of_one_name_are_refused(folder: Path, corpus: quoth.Corpus, tmp_path: Path) -> None:

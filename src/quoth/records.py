@@ -396,6 +396,4 @@ def _source(place: Passage | Evidence, corpus: str = "") -> str:
 
 def _text(text: str) -> str:
     """Text of a corpus as it can be put into a page: no markup, nothing that turns the rest of the line around."""
-    if not text:
-        return ""
-    return f"<bdi>{escape(text.encode('utf-8', 'replace').decode())}</bdi>"
+    return f"<bdi>{escape(text.encode('utf-8', 'replace').decode())}</bdi>" if text else ""

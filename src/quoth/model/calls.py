@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
+from numbers import Integral
 from typing import Any
 
 from quoth.errors import InputError, nearest
@@ -85,14 +86,24 @@ def tidied(
 
 
 def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
-    """One collection of rows for each of `count` texts. Raises InputError if there are more or fewer."""
-    given: list[int | Collection[int]] = [*exclude]
-    nested: list[Collection[int]] = [each for each in given if isinstance(each, Collection)]
+    """One collection of rows for each of `count` texts. Raises InputError if there are more or fewer, or what is no
+    row."""
+    given = [*exclude]
+    nested = [each for each in given if isinstance(each, Collection) and not isinstance(each, str)]
     if not nested:
-        return [{int(each) for each in given if not isinstance(each, Collection)}] * count
+        return [_rows(given)] * count
     if not len(given) == len(nested) == count:
         raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
-    return [{*map(int, each)} for each in nested]
+    return [*map(_rows, nested)]
+
+
+def _rows(given: Iterable[object]) -> set[int]:
+    rows = set[int]()
+    for each in given:
+        if not isinstance(each, Integral) or not 0 <= int(each) < 1 << 63:
+            raise InputError(f"exclude has {each!r}; it takes rows of passages: whole numbers, 0 or more")
+        rows.add(int(each))
+    return rows
 
 
 def check_questions(questions: Sequence[str]) -> None:

@@ -29,8 +29,7 @@ from quoth.text.boundaries import boundary_flags, spelling, surface_group, trim
 MASK = "[MASK]"
 MASKS = (MASK, "<mask>")
 """Those of the tokenizers of BERT and of RoBERTa and MPNet."""
-MAX_TITLE_TOKENS = 32
-CACHED_PASSAGES = 1024
+MAX_TITLE_TOKENS, CACHED_PASSAGES = 32, 1024
 Ids = NDArray[np.int64]
 BATCH_TOKENS = 1024
 """Larger ones leave a processor's caches: in 8-bit integers a token of 2,048 takes 1.2 to 1.4 times as long."""
