@@ -131,6 +131,12 @@ def quote(passage: Passage, corpus: str, start: int, end: int, share: float) -> 
     )
 
 
+def is_within(place: Evidence, whole: Evidence) -> bool:
+    """Whether a place is a part of another, or all of it."""
+    same = (place.corpus, place.document_id) == (whole.corpus, whole.document_id)
+    return same and whole.start <= place.start and place.end <= whole.end
+
+
 @dataclass(frozen=True, slots=True)
 class Quotes:
     """A phrase's best places, with their shares of its probability, and how many places it has."""

@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import log
 
 import numpy as np
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.evidence import Proposal, Source, Spans, chosen, odds_of, predict_spans, quote, span_proposals
-from quoth.records import Prediction
+from quoth.answers.evidence import (
+    Proposal,
+    Source,
+    Spans,
+    chosen,
+    is_within,
+    odds_of,
+    predict_spans,
+    quote,
+    span_proposals,
+)
+from quoth.records import Prediction, Sentence
 from quoth.text.boundaries import core, surface_group
-from quoth.text.passages import crosses_sentence, is_balanced
+from quoth.text.passages import crosses_sentence, is_balanced, lines_of
 
 Range = tuple[int, int]
 """Characters of a text."""
@@ -29,6 +40,13 @@ _SEVERAL = re.compile(
     r"|(?i:what|which|who)\s+(?:are|were)\b"
     rf"|(?i:name|list|give)\s+(?:me\s+)?(?:{_HOW_MANY}|the)\s+(?:\w+\s+){{0,3}}?{_PLURAL}"
 )
+_FOR_ALL = re.compile(
+    r"(?:please\s+)?(?:how\s+(?!big|deep|far|high|large|late|long|many|much|often|old|soon|tall|wide)"
+    r"|what\s+(?:are|can|do|does|happens|has|have|must|should)\b"
+    r"|what(?:\s+is|['’]s)\s+the\s+(?:method|procedure)\b|(?:describe|explain|give|list|name|read|show|tell)\b)",
+    re.IGNORECASE,
+)
+"""What questions begin with that want to be told all."""
 _YES_OR_NO = re.compile(
     r"(?:is|are|am|was|were|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must)(?:n['’]t)?\s"
     r"(?!.*\b(?:or|who|whom|whose|what|which|when|where|why|how)\b)",
@@ -63,6 +81,33 @@ def answer_phrases(
     ranked = span_proposals(read, *odds_of(read, spans, prior), together=True)
     found = [each for each in ranked if is_balanced(each.best.text) and not crosses_sentence(each.best.text)]
     return chosen(_with_lists(found, read, spans), top_k)
+
+
+def with_whole(
+    question: str, phrases: Sequence[Prediction], best: Sentence, named: Sequence[Source] = ()
+) -> list[Prediction]:
+    """The answers, best first, behind what the question asks for as a whole, if that is the best sentence: a list with
+    several items, which are its `parts`, around the best phrase; or a section that the question names."""
+    if not phrases or not (asks_for_several(question) or _FOR_ALL.match(question)):
+        return [*phrases]
+    [place] = best.evidence
+    text = place.context[place.start - place.context_start : place.end - place.context_start]
+    items = [text[line.at : line.end] for line in lines_of(text) if line.at > line.start]
+    is_list = len(items) > 1 and asks_for_several(question) and is_within(phrases[0].evidence[0], place)
+    if not is_list and (place.document_id, place.start) not in {
+        (n.passage.document_id, n.passage.start) for n in named
+    }:
+        return [*phrases]
+    whole = replace(
+        phrases[0],
+        text=best.text,
+        probability=best.probability,
+        evidence=(place,),
+        num_places=1,
+        status="answered",
+        parts=tuple(" ".join(item.split()) for item in items),
+    )
+    return [whole, *(each for each in phrases if not is_within(each.evidence[0], place))]
 
 
 def _with_lists(found: list[Proposal], read: Sequence[Source], spans: Sequence[Spans]) -> list[Proposal]:

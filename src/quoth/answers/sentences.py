@@ -14,13 +14,14 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from math import exp, inf, log
 from typing import NamedTuple
 
 import numpy as np
 
-from quoth.answers.evidence import Source, Spans, Weights, chance, log_odds, odds_of, quote
+from quoth.answers.evidence import Source, Spans, Weights, chance, is_within, log_odds, odds_of, quote
 from quoth.arrays import Doubles
 from quoth.records import Sentence
 from quoth.text.boundaries import surface_group
@@ -28,6 +29,8 @@ from quoth.text.passages import CELL_END, FIELDS, SHORT, Line, Ranges, is_headin
 
 ITEMS, CHARACTERS, LONGEST = 6, 400, 1000
 """A list with at most this many items or characters may be given whole, if it is not longer than the last."""
+NAMED = 0.85
+"""The chance that a section answers a question that names it and nothing else."""
 _ASKS_FOR_LIST = re.compile(
     r"\b(?:list|ingredients|steps)\b"
     r"|\b(?:what|which)\b(?:\s+\S+){0,3}?\s+(?:are|were)\b"
@@ -61,13 +64,15 @@ def answer_sentences(
     weights: Weights | None,
     most: int = 3,
     question: str = "",
+    named: Sequence[Source] = (),
 ) -> list[Sentence]:
     """The `most` sentences, list items or rows of highest log Σ exp over the odds of the spans inside, best first. A
     short list is one of them as a whole if the question asks for a list, or no item has half of the list's odds.
 
     Odds are raised by `prior` times the passage's relevance, as in `predict_spans`. The probability is the logistic
     function of `weights` · (1, the log odds of the share of all odds); without weights it is the share. Of equal texts
-    the best is listed.
+    the best is listed. The sections that the question has `named` take the place of what is in them; together they have
+    the probability `NAMED`.
     """
     places, score_C, total = odds_of(read, spans, prior)
     cuts = [cut(source.passage.text) for source in read]
@@ -83,18 +88,27 @@ def answer_sentences(
         for part, members in _marked(cuts[n], held, score_C, asks_for_list).items()
     ]
     best: dict[int, Sentence] = {}
-    for n, part, members, mass in sorted(marked, key=lambda each: -each[3]):
-        passage = read[n].passage
-        text = " ".join(passage.text[part.start : part.end].split())
+    for n, part, members, mass in sorted(marked, key=lambda each: -each[3])[: 2 * most]:
         share = exp(mass - total)
         probability = share if weights is None else chance(weights, (1.0, log_odds(share)))
-        place = quote(passage, read[n].corpus, passage.start + part.start, passage.start + part.end, probability)
         _, *phrase = places[max(members, key=lambda c: score_C[c])]
-        answer = " ".join(passage.text[slice(*phrase)].split())
-        best.setdefault(surface_group(text), Sentence(text, probability, (place,), answer))
-        if len(best) == most:
-            break
-    return list(best.values())
+        found = _sentence(read[n], (part.start, part.end), probability, (phrase[0], phrase[1]))
+        best.setdefault(surface_group(found.text), found)
+    sections, others = list[Sentence](), [*best.values()]
+    for each in named:
+        whole = _sentence(each, (0, len(each.passage.text)), NAMED / len(named))
+        within = [other for other in others if is_within(other.evidence[0], whole.evidence[0])]
+        others = [other for other in others if other not in within]
+        sections.append(replace(whole, answer=within[0].answer if within else ""))
+    return sorted([*sections, *others], key=lambda each: -each.probability)[:most]
+
+
+def _sentence(source: Source, place: tuple[int, int], probability: float, phrase: tuple[int, int] = (0, 0)) -> Sentence:
+    """Characters of a passage as a sentence, with the phrase in it that answers."""
+    passage = source.passage
+    text, answer = (" ".join(passage.text[slice(*each)].split()) for each in (place, phrase))
+    start, end = (passage.start + at for at in place)
+    return Sentence(text, probability, (quote(passage, source.corpus, start, end, probability),), answer)
 
 
 def _mass(score_C: Doubles, members: Sequence[int]) -> float:

@@ -14,8 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, chance, features, predict_spans, sources_of
-from quoth.answers.lists import answer_phrases, asks_yes_or_no
+from quoth.answers.lists import answer_phrases, asks_yes_or_no, with_whole
 from quoth.answers.options import answered_from
+from quoth.answers.sections import named_sections
 from quoth.answers.sentences import answer_sentences
 from quoth.corpus.view import count_passages
 from quoth.index.options import Mode
@@ -131,7 +132,8 @@ class Reader(Model):
         found = self.read(texts, texts, options.passages, exclude, options.mode)
         answers = []
         for before, (text, names), read in zip(given, asked, found, strict=True):
-            one = answered(text, *read, self.config, options.top_k, least, sure=not names)
+            named = named_sections(text, read[0], self.corpora)
+            one = answered(text, *read, self.config, options.top_k, least, sure=not names, named=named)
             one.read_as = text if text != before else ""
             answers.append(one)
         return answers
@@ -262,6 +264,7 @@ def answered(
     top_k: int,
     least: float,
     sure: bool = True,
+    named: Sequence[Source] = (),
 ) -> Predictions:
     """Phrases and sentences of the passages that were read, calibrated; those from the probability `least` on are
     answers, unless none may be `sure`.
@@ -271,9 +274,12 @@ def answered(
     """
     phrases = answer_phrases(question, read, spans, max(top_k, RIVALS), config.prior)
     weights, lowest = config.sentence_calibration, config.defaults.not_found_below
-    sentences = answer_sentences(read, spans, config.prior, weights, question=question)
+    sentences = answer_sentences(read, spans, config.prior, weights, question=question, named=named)
     if weights is not None and any(each.probability >= LIKELY for each in sentences):
         lowest = 0.0
     if least > 0 and (not sure or asks_yes_or_no(question)):
         least = math.inf
-    return Predictions(calibrated(phrases, config.calibration, read, least, lowest)[:top_k], sentences)
+    found = calibrated(phrases, config.calibration, read, least, lowest)
+    if sentences and sentences[0].probability >= max(least, LIKELY):
+        found = with_whole(question, found, sentences[0], named)
+    return Predictions(found[:top_k], sentences)
