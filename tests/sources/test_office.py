@@ -1,8 +1,6 @@
 """Word, Excel and PowerPoint: texts by hand, each piece where the parser says it is; archives that are traps."""
 
 import io
-import zipfile
-from collections.abc import Callable
 from datetime import date, datetime
 
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import load_workbook
 from pptx import Presentation
-from written import docx, pptx, xlsx
+from written import docx, pptx, repacked, xlsx
 
 from quoth.sources import docx as word
 from quoth.sources import epub, odp, ods, odt
@@ -107,14 +105,6 @@ def test_headings_of_a_slides_table_that_are_not_marked_as_such(table: list[tupl
     assert slides.read(stream.getvalue()).text == text
 
 
-def test_shares_are_read_as_they_are_shown() -> None:
-    book = load_workbook(io.BytesIO(xlsx(Votes=[("Ann", 0.256), ("Bo", 1), ("Cy", 0.25), ("Di", 7)])))
-    for cell, shown in (("B1", "0.0%"), ("B2", "0%"), ("B3", "General"), ("B4", "0.00")):
-        book["Votes"][cell].number_format = shown
-    book.save(stream := io.BytesIO())
-    assert sheets.read(stream.getvalue()).text == "Votes\n\nAnn | 25.6%\nBo | 100%\nCy | 0.25\nDi | 7"
-
-
 def test_empty_columns_separate_tables() -> None:
     months = [("Month", "Units"), ("May", 498), ("June", 52)]
     beside = [(None, *row, None, *more) for row, more in zip(months, [("checked",), ("by Ann",), ()], strict=True)]
@@ -167,17 +157,6 @@ def test_slides_by_hand() -> None:
             assert shape.table.cell(row, column).text == said
         else:
             assert said in shape.text_frame.text
-
-
-def repacked(content: bytes, change: Callable[[str, bytes], bytes], **more: bytes) -> bytes:
-    """An archive with other contents."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in old.namelist():
-            new.writestr(name, change(name, old.read(name)))
-        for name, part in more.items():
-            new.writestr(name, part)
-    return stream.getvalue()
 
 
 @pytest.mark.parametrize("reader", [word, odt, odp, ods, epub, sheets, slides])

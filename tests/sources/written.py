@@ -1,6 +1,7 @@
 """Files as people's programs write them: PDF by reportlab, Office by python-docx, openpyxl and python-pptx."""
 
 import io
+import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -88,4 +89,15 @@ def pptx(*slides: tuple[str, str, str], table: Sequence[Sequence[str]] = ()) -> 
                 shape.table.cell(row, column).text = value
     stream = io.BytesIO()
     presentation.save(stream)
+    return stream.getvalue()
+
+
+def repacked(content: bytes, change: Callable[[str, bytes], bytes], **more: bytes) -> bytes:
+    """An archive with other contents."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, change(name, old.read(name)))
+        for name, part in more.items():
+            new.writestr(name, part)
     return stream.getvalue()

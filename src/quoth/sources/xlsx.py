@@ -4,6 +4,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
+from decimal import ROUND_HALF_UP, Decimal
 from itertools import islice, product
 from typing import Any
 
@@ -12,7 +13,9 @@ from quoth.sources.sheets import Row, written
 from quoth.sources.source import Piece, Source
 from quoth.sources.tables import COVERED, EMPTY, Box
 
-_PERCENT = re.compile(r"0(?:\.(0+))? ?%")
+_PERCENT = re.compile(r"[#,0]+(?:\.(0{0,9})(#{0,9}))? ?%")
+_AROUND = re.compile(r'"[^"]*"|\[[^]]*\]|[_*].|\\[^%]')
+"""What a format says of texts, colours and gaps around a number."""
 _ZEROS = re.compile("0{2,20}")
 _MERGED = re.compile(rb"<mergeCell\s[^>]*?ref=\"([A-Z]+[0-9]+:[A-Z]+[0-9]+)\"")
 _MOST_MERGED = 10_000
@@ -67,20 +70,39 @@ def _merged(content: bytes) -> dict[int, dict[int, tuple[int, int, int]]]:
 def _said(cell: Any) -> str:
     """A cell's value as a person reads it: a date in ISO's form, per cent and leading zeros where they are shown, a
     number without a fraction as a whole number."""
-    value, shown = cell.value, getattr(cell, "number_format", "")
+    value = cell.value
     if value is None:
         return ""
     if isinstance(value, datetime):
         return value.date().isoformat() if value.time() == time() else value.isoformat(" ")
-    if isinstance(value, timedelta):
-        return f"{value // timedelta(hours=1)}:{value // timedelta(minutes=1) % 60:02}"
     if isinstance(value, (date, time)):
         return value.isoformat()
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if percent := _PERCENT.fullmatch(shown):
-            return f"{value:.{len(percent[1] or '')}%}"
+    if isinstance(value, bool):
+        return str(value).upper()
+    shown = _AROUND.sub("", cell.number_format).split(";")[0].strip()
+    if isinstance(value, timedelta):
+        return _duration(value, "s" in shown)
+    if isinstance(value, (int, float)):
+        if (percent := _PERCENT.fullmatch(shown)) and abs(value) < 1e9:
+            return _share(value, len(percent[1] or ""), len(percent[2] or ""))
         if isinstance(value, float):
             value = int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.15g}")
         if _ZEROS.fullmatch(shown) and isinstance(value, int):
             return f"{value:0{len(shown)}}"
     return " ".join(str(value).split())
+
+
+def _duration(value: timedelta, has_seconds: bool) -> str:
+    seconds = round(abs(value).total_seconds())
+    said = f"{'-' if value < timedelta() else ''}{seconds // 3600}:{seconds // 60 % 60:02}"
+    return f"{said}:{seconds % 60:02}" if has_seconds or seconds % 60 else said
+
+
+def _share(value: float, digits: int, more: int) -> str:
+    """A number in per cent, with so many digits after the point, and more if they are not 0. Excel rounds a half up, of
+    the 15 digits that it keeps."""
+    rounded = Decimal(f"{value:.15g}").scaleb(2).quantize(Decimal(1).scaleb(-digits - more), ROUND_HALF_UP)
+    said = f"{rounded:f}"
+    for _ in range(more):
+        said = said.removesuffix("0")
+    return said.removesuffix(".") + "%"
