@@ -6,8 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_office import repacked
-from written import docx, lines, pdf, pptx, xlsx
+from written import docx, lines, pdf, pptx, repacked, xlsx
 
 from quoth import Document
 from quoth.corpus.documents import read_documents

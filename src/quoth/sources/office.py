@@ -5,11 +5,14 @@ Knows archives, XML and core properties. Does not know what is in a document.
 """
 
 import io
+import re
 import zipfile
 from typing import Any
 
 _MOST_BYTES, _MOST_FILES = 1 << 30, 100_000
 _CORE, _FACTS = "{http://purl.org/dc/elements/1.1/}", ("title", "creator", "date")
+STRICT = rb"http://purl\.oclc\.org/ooxml/(\w+)/", rb"http://schemas.openxmlformats.org/\1/2006/"
+"""How the names of elements begin in documents that are saved as "strict", and how in all others."""
 _OLD = b"\xd0\xcf\x11\xe0"
 
 
@@ -25,6 +28,17 @@ def opened(content: bytes) -> io.BytesIO:
     if size > _MOST_BYTES or len(parts) > _MOST_FILES:
         raise ValueError(f"it unpacks to {size:,} bytes in {len(parts):,} files; at most {_MOST_BYTES:,} are read")
     return io.BytesIO(content)
+
+
+def changed(content: bytes, *changes: tuple[bytes, bytes]) -> bytes:
+    """The archive with its files changed: each match of a pattern, and what is put in its place."""
+    with zipfile.ZipFile(opened(content)) as old, zipfile.ZipFile(stream := io.BytesIO(), "w") as new:
+        for name in old.namelist():
+            part = old.read(name)
+            for pattern, instead in changes:
+                part = re.sub(pattern, instead, part)
+            new.writestr(name, part)
+    return stream.getvalue()
 
 
 def parsed(content: bytes) -> Any:

@@ -3,12 +3,13 @@
 import re
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
-from quoth.sources.office import facts, opened
+from quoth.sources.office import STRICT, changed, facts, opened
 from quoth.sources.sheets import Row, written
 from quoth.sources.source import Piece, Source
 from quoth.sources.tables import COVERED, EMPTY, Box
@@ -17,36 +18,55 @@ _PERCENT = re.compile(r"[#,0]+(?:\.(0{0,9})(#{0,9}))? ?%")
 _AROUND = re.compile(r'"[^"]*"|\[[^]]*\]|[_*].|\\[^%]')
 """What a format says of texts, colours and gaps around a number."""
 _ZEROS = re.compile("0{2,20}")
-_MERGED = re.compile(rb"<mergeCell\s[^>]*?ref=\"([A-Z]+[0-9]+:[A-Z]+[0-9]+)\"")
-_MOST_MERGED = 10_000
-"""Cells that one covers, and such cells of a sheet: what is beyond is left alone."""
+_CONTROL = re.compile("_x(00[01][0-9A-F]|005F)_")
+"""A character that XML cannot have, or the "_" before what only looks like one."""
+_MERGED = re.compile(rb"[<:]mergeCell\s[^>]*?ref=\"([A-Z]+[0-9]+:[A-Z]+[0-9]+)\"")
+_MOST_MERGED = 100_000
+"""Cells of a sheet that others cover: a range with more than are left is left alone."""
+_MENDED = (
+    STRICT,
+    (rb"<(\w+:)?fill\s*/>", rb"<\1fill><\1patternFill/></\1fill>"),
+    (rb"<dcterms:(created|modified)\b[^<]*</dcterms:\1>", b""),
+)
+"""What openpyxl cannot read, and what it can: strict names, a fill with nothing in it, dates in another form."""
 
 
 def read(content: bytes) -> Source:
     """The text of a workbook. Raises ValueError if it cannot be opened."""
-    from openpyxl import load_workbook
-
-    book = load_workbook(opened(content), read_only=True, data_only=True)
+    book = None
+    with suppress(TypeError, ValueError):
+        book = _book(content)
+    if book is None or not book.worksheets:
+        book = _book(content := changed(content, *_MENDED))
     archive = zipfile.ZipFile(opened(content))
     shown = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
     return written([(sheet.title, _rows(sheet, archive)) for sheet in shown], facts(book.properties))
+
+
+def _book(content: bytes) -> Any:
+    from openpyxl import load_workbook
+
+    return load_workbook(opened(content), read_only=True, data_only=True)
 
 
 def _rows(sheet: Any, archive: zipfile.ZipFile) -> Iterator[Row]:
     """What the cells of a sheet say; a value that covers several rows is repeated in each."""
     merged, goes_on = _merged(archive.read(sheet._worksheet_path)), dict[tuple[int, int], Box]()
     sheet.reset_dimensions()  # a file may say anything
-    is_bold: dict[int, bool] = {}
+    styles: dict[int, tuple[str, bool]] = {}
     for r, cells in enumerate(sheet.iter_rows(), 1):
         row, here = [], merged.get(r, {})
         for c in range(1, 1 + max(len(cells), *here, 0)):
             left, top, across = here.get(c, (c, r, 1))
             if (left, top) != (c, r):
                 row.append(COVERED if c != left else goes_on.get((left, top), EMPTY))
-            elif c <= len(cells) and (said := _said(cell := cells[c - 1])):
-                if (style := cell._style_id) not in is_bold:
-                    is_bold[style] = bool(cell.font.b)
-                row.append(Box(said, [Piece(said, (sheet.title, cell.coordinate))], across, is_bold[style]))
+            elif c <= len(cells) and (cell := cells[c - 1]).value is not None:
+                if (style := cell._style_id) not in styles:
+                    styles[style] = _style(cell)
+                shown, is_bold = styles[style]
+                said = _said(cell.value, shown)
+                box = Box(said, [Piece(said, (sheet.title, cell.coordinate))], across, is_bold)
+                row.append(box if said else EMPTY)
                 if c in here:
                     goes_on[left, top] = row[-1]
             else:
@@ -59,27 +79,33 @@ def _merged(content: bytes) -> dict[int, dict[int, tuple[int, int, int]]]:
     from openpyxl.utils import range_boundaries
 
     merged: dict[int, dict[int, tuple[int, int, int]]] = {}
-    for found in islice(_MERGED.finditer(content), _MOST_MERGED):
+    left_over = _MOST_MERGED
+    for found in _MERGED.finditer(content):
         left, top, right, bottom = range_boundaries(found[1].decode())
-        if (right - left) * (bottom - top) < _MOST_MERGED:
+        if (size := (right - left + 1) * (bottom - top + 1)) <= left_over:
+            left_over -= size
             for r, c in product(range(top, bottom + 1), range(left, right + 1)):
                 merged.setdefault(r, {})[c] = left, top, right - left + 1
     return merged
 
 
-def _said(cell: Any) -> str:
-    """A cell's value as a person reads it: a date in ISO's form, per cent and leading zeros where they are shown, a
-    number without a fraction as a whole number."""
-    value = cell.value
-    if value is None:
-        return ""
+def _style(cell: Any) -> tuple[str, bool]:
+    """How a cell shows a number above 0, and whether it is bold. The style may be one that is not there."""
+    try:
+        return _AROUND.sub("", cell.number_format).split(";")[0].strip(), bool(cell.font.b)
+    except IndexError:
+        return "", False
+
+
+def _said(value: Any, shown: str) -> str:
+    """A value as a person reads it: a date in ISO's form, per cent and leading zeros where they are shown, a number
+    without a fraction as a whole number."""
     if isinstance(value, datetime):
         return value.date().isoformat() if value.time() == time() else value.isoformat(" ")
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, bool):
         return str(value).upper()
-    shown = _AROUND.sub("", cell.number_format).split(";")[0].strip()
     if isinstance(value, timedelta):
         return _duration(value, "s" in shown)
     if isinstance(value, (int, float)):
@@ -89,7 +115,7 @@ def _said(cell: Any) -> str:
             value = int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.15g}")
         if _ZEROS.fullmatch(shown) and isinstance(value, int):
             return f"{value:0{len(shown)}}"
-    return " ".join(str(value).split())
+    return " ".join(_CONTROL.sub(lambda found: "_" if found[1] == "005F" else " ", str(value)).split())
 
 
 def _duration(value: timedelta, has_seconds: bool) -> str:
