@@ -56,9 +56,15 @@ def _related(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
 
 
 def _part(archive: zipfile.ZipFile, name: str) -> Any:
-    """A file in XML; None if there is none of this name."""
+    """A file in XML; None if there is none of this name. Content controls that only say what is to be written there say
+    nothing."""
     with suppress(KeyError):
-        return parsed(archive.read(name).replace(_STRICT, W[1:-1].encode()))
+        root = parsed(archive.read(name).replace(_STRICT, W[1:-1].encode()))
+        for control in root.iter(W + "sdt"):
+            if is_on(below(control, "sdtPr", "showingPlcHdr")):
+                for said in control.iter(W + "t"):
+                    said.text = ""
+        return root
     return None
 
 
@@ -88,13 +94,13 @@ class _Writer:
             elif kind == "tbl":
                 self._tables += 1
                 self._table(child, f"table {self._tables}")
-            elif kind in ("sdt", "sdtContent", "ins", "customXml", "smartTag") and not _is_placeholder(child):
+            elif kind in ("sdt", "sdtContent", "ins", "customXml", "smartTag"):
                 self.blocks(child, cell)
 
     def notes(self, part: Any) -> None:
         """Appends the notes of a part, if there is one; those without a text only draw lines."""
         for note in () if part is None else part.iterchildren():
-            if said := "\n".join(map(_characters, note.iter(W + "p"))).strip():
+            if said := "\n".join(map(_characters, _outermost(note))).strip():
                 self.text.gap()
                 self.text.pieces([Piece(said, (f"note {attribute(note, 'id')}",))])
 
@@ -119,7 +125,7 @@ class _Writer:
             if (cells := [*_inside(row, "tc")]) and not _is_deleted(row)
         ]
         beside = len(rows) == 1 and any(
-            sum(bool(_characters(each).strip()) for each in cell.iter(W + "p")) > 1 for cell in rows[0].cells
+            sum(bool(_characters(each).strip()) for each in _outermost(cell)) > 1 for cell in rows[0].cells
         )
         if beside or max((len(row.cells) for row in rows), default=0) < 2:
             for r, row in enumerate(rows, 1):
@@ -139,7 +145,7 @@ class _Writer:
             for c, cell in enumerate(row.cells, 1):
                 merged, at = below(cell, "tcPr", "vMerge"), len(said)
                 if merged is None or attribute(merged) == "restart":
-                    text = " ".join(self._in_cell(each) for each in cell.iter(W + "p"))
+                    text = " ".join(self._in_cell(each) for each in _outermost(cell))
                     across = _count(below(cell, "tcPr", "gridSpan"), 1)
                     is_bold = (is_headed and r == 1) or self._is_bold(cell)
                     above[at] = boxed([Piece(text, (f"{place}, row {r}, cell {c}",))], across, is_bold)
@@ -189,17 +195,18 @@ def _is_listed(properties: Any) -> bool:
 
 
 def _inside(part: Any, kind: str) -> Iterator[Any]:
-    """The rows of a table, or the cells of a row, also those of content controls, but none of tables inside."""
+    """The rows of a table, the cells of a row, or the paragraphs of a text box, also those of content controls, but
+    none of tables or text boxes inside."""
     return (each for each in part.iter(W + kind) if next(each.iterancestors(part.tag)) is part)
+
+
+def _outermost(part: Any) -> Iterator[Any]:
+    """The paragraphs of a part, but none that are inside of others, as those of text boxes are."""
+    return (each for each in part.iter(W + "p") if next(each.iterancestors(W + "p"), None) is None)
 
 
 def _is_deleted(row: Any) -> bool:
     return below(row, "trPr", "del") is not None
-
-
-def _is_placeholder(part: Any) -> bool:
-    """Whether a content control only says what is to be written there."""
-    return is_on(below(part, "sdtPr", "showingPlcHdr"))
 
 
 def _characters(part: Any) -> str:
@@ -209,10 +216,8 @@ def _characters(part: Any) -> str:
     match str(part.tag).removeprefix(W):
         case "r" if any(each.tag in _UNSEEN and is_on(each) for each in part.iterfind(f"{W}rPr/*")):
             return ""
-        case "sdt" if _is_placeholder(part):
-            return ""
         case "txbxContent":
-            return "\n".join(["", *map(_characters, part.iterchildren()), ""])
+            return "\n".join(["", *map(_characters, _inside(part, "p")), ""])
         case "t" | "delText":
             return part.text or ""
         case "tab":
