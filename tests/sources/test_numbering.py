@@ -126,6 +126,15 @@ def test_headings_have_the_numbers_of_their_styles() -> None:
     assert docx.read(word(body, numbering, styles)).text == "1 Rent\n\n1.1 Cash\n\n1.2 Card\n\nLate"
 
 
+@pytest.mark.parametrize("link", ['<w:pStyle w:val="H2"/>', ""])
+def test_a_style_may_only_say_its_level(link: str) -> None:
+    style = '<w:style w:styleId="{}"><w:basedOn w:val="{}"/><w:pPr><w:numPr>{}</w:numPr></w:pPr></w:style>'.format
+    styles = style("H1", "", '<w:numId w:val="1"/>') + style("H2", "H1", '<w:ilvl w:val="1"/>')
+    numbering = kind(1, level(0, "%1"), level(1, "%1.%2", more=link)) + num(1, 1)
+    body = "".join(p(text, style=style) for text, style in [("A", "H1"), ("B", "H2"), ("C", "H2"), ("D", "H1")])
+    assert lines(word(body, numbering, styles)) == ["1 A", "1.1 B", "1.2 C", "2 D"]
+
+
 def test_a_list_that_is_that_of_a_style() -> None:
     styles = '<w:style w:styleId="Mine"><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr></w:style>'
     pointing = '<w:abstractNum w:abstractNumId="2"><w:numStyleLink w:val="Mine"/></w:abstractNum>'

@@ -78,11 +78,13 @@ class Numbering:
         """The name of a paragraph's list, and its level there."""
         properties = below(paragraph, "pPr")
         name, level = (attribute(below(properties, "numPr", part)) for part in ("numId", "ilvl"))
-        for style in () if name else self._styles.based(attribute(below(properties, "pStyle"))):
-            if name := attribute(below(style, "pPr", "numPr", "numId")):
-                of_style = self._lists[name].kind.of_style if name in self._lists else {}
-                level = level or str(of_style.get(attribute(style, "styleId"), 0))
-                break
+        styles = () if name else self._styles.based(attribute(below(properties, "pStyle")))
+        if numbered := [style for style in styles if below(style, "pPr", "numPr") is not None]:
+            names = (attribute(below(style, "pPr", "numPr", "numId")) for style in numbered)
+            name, first = next(filter(None, names), ""), numbered[0]
+            of_style = self._lists[name].kind.of_style if name in self._lists else {}
+            own = attribute(below(first, "pPr", "numPr", "ilvl"))
+            level = level or str(of_style.get(attribute(first, "styleId"), own))
         return name, int(level or 0)
 
     def _defined(self, numbering: Any) -> Iterator[tuple[str, _List]]:
