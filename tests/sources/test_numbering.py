@@ -113,6 +113,18 @@ def test_a_list_may_look_different_from_its_kind() -> None:
     assert lines(word(body, kind(1, level(0, "%1.")) + num(1, 1, own))) == ["[5] x", "y", "z", "far"]
 
 
+def test_a_level_that_only_one_list_of_a_kind_has() -> None:
+    own = f'<w:lvlOverride w:ilvl="1">{level(1, "%1.%2")}</w:lvlOverride>'
+    numbering = kind(1, level(0, "%1.")) + num(1, 1) + num(2, 1, own)
+    body = p("a", "1") + p("b", "2", 1) + p("c", "1") + p("d", "2", 1)
+    assert lines(word(body, numbering)) == ["1. a", "1.1 b", "2. c", "2.1 d"]
+
+
+def test_a_level_begins_at_a_lists_own_number_each_time() -> None:
+    body = p("a", "1") + p("b", "1", 1) + p("c", "1", 1) + p("d", "1") + p("e", "1", 1)
+    assert lines(word(body, LEGAL + num(1, 1, starts(1, 5)))) == ["1. a", "1.5 b", "1.6 c", "2. d", "2.5 e"]
+
+
 def test_headings_have_the_numbers_of_their_styles() -> None:
     style = '<w:style w:styleId="{}"><w:basedOn w:val="{}"/><w:pPr>{}<w:outlineLvl w:val="0"/></w:pPr></w:style>'.format
     of_list = '<w:numPr><w:numId w:val="1"/></w:numPr>'

@@ -5,7 +5,7 @@ Knows lists, their levels, and which of them a paragraph or its style belongs to
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quoth.sources.numbers import written
@@ -39,7 +39,7 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """A list: its levels, and those that begin at a number of its own, whatever came before."""
+    """A list: its levels, and those that begin at a number of its own at first, whatever came before."""
 
     kind: _Kind
     levels: dict[int, _Level]
@@ -61,8 +61,9 @@ class Numbering:
             return ""
         counts = of.kind.counts
         counts[at] = of.starts.pop(at) if at in of.starts else counts[at] + 1 if at in counts else level.start
-        for deeper in [number for number in counts if number > at and at < of.levels[number].after]:
-            del counts[deeper]
+        for deeper in [number for number in counts if number > at]:
+            if deeper not in of.levels or at < of.levels[deeper].after:
+                del counts[deeper]
 
         def number(part: re.Match[str]) -> str:
             if (other := of.levels.get(int(part[1]) - 1)) is None:
@@ -108,8 +109,10 @@ class Numbering:
             own, starts = dict(kinds[name].levels), dict[int, int]()
             for override in each.iterchildren(W + "lvlOverride"):
                 own.update(map(_level, override.iterchildren(W + "lvl")))
-                if start := attribute(below(override, "startOverride")):
-                    starts[_number(override)] = int(start)
+                at, start = _number(override), attribute(below(override, "startOverride"))
+                if start and at in own:
+                    starts[at] = int(start)
+                    own[at] = replace(own[at], start=starts[at])
             yield attribute(each, "numId"), _List(kinds[name], own, starts)
 
 
