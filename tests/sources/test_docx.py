@@ -1,7 +1,11 @@
 """Word documents: what is read of text boxes, content controls and notes, and where it is said to be."""
 
 import pytest
-from test_numbering import lines, p, word
+from test_numbering import OF_OFFICE, kind, level, lines, num, p, word
+from written import repacked
+
+from quoth.sources import docx
+from quoth.sources.wordml import W
 
 _MC = "http://schemas.openxmlformats.org/markup-compatibility/2006"
 
@@ -50,3 +54,32 @@ CLICK = p("Click here.")
 )
 def test_text_boxes_and_content_controls(body: str, said: str) -> None:
     assert lines(word(body)) == said.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("mark", "inside", "last"),
+    [
+        ("<w:del/>", "<w:del><w:r><w:delText>gone</w:delText></w:r></w:del>", "2. last"),
+        ("<w:moveFrom/>", "<w:moveFrom><w:r><w:t>gone</w:t></w:r></w:moveFrom>", "2. last"),
+        ("<w:vanish/>", "<w:r><w:rPr><w:vanish/></w:rPr><w:t>gone</w:t></w:r>", "2. last"),
+        ('<w:vanish w:val="0"/>', "", "3. last"),
+        ("<w:del/>", "<w:r><w:t>kept</w:t></w:r>", "3. last"),
+    ],
+)
+def test_items_that_are_gone_do_not_count(mark: str, inside: str, last: str) -> None:
+    place = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>'
+    gone = f"<w:p><w:pPr>{place}<w:rPr>{mark}</w:rPr></w:pPr>{inside}</w:p>"
+    content = word(p("first", "1") + gone + p("last", "1"), kind(1, level(0, "%1.")) + num(1, 1))
+    assert lines(content)[-1] == last
+
+
+def test_notes_count_as_people_see_them() -> None:
+    note = '<w:footnote w:id="{}">{}</w:footnote>'.format
+    notes = (
+        f'<w:footnotes xmlns:w="{W[1:-1]}">{note(0, "<w:p/>")}{note(2, p("One."))}{note(3, p("Two."))}</w:footnotes>'
+    )
+    related = f'<Relationship Type="{OF_OFFICE}/footnotes" Target="footnotes.xml"/>'
+    content = repacked(word(p("Text."), more=related), lambda _, part: part, **{"word/footnotes.xml": notes.encode()})
+    source = docx.read(content)
+    places = {source.text[start:end]: place for start, end, place in source.runs}
+    assert places == {"Text.": "paragraph 1", "One.": "note 1", "Two.": "note 2"}

@@ -9,7 +9,7 @@ from quoth.sources import docx, odt
 from quoth.sources.numbers import written
 
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-_OF_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+OF_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 def word(body: str, numbering: str = "", styles: str = "", more: str = "") -> bytes:
@@ -17,9 +17,9 @@ def word(body: str, numbering: str = "", styles: str = "", more: str = "") -> by
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         related = '<Relationships><Relationship Type="{0}/{1}" Target="{2}"/>{3}</Relationships>'.format
-        archive.writestr("_rels/.rels", related(_OF_OFFICE, "officeDocument", "/word/document.xml", ""))
-        others = f'<Relationship Type="{_OF_OFFICE}/styles" Target="styles.xml"/>{more}'
-        archive.writestr("word/_rels/document.xml.rels", related(_OF_OFFICE, "numbering", "numbering.xml", others))
+        archive.writestr("_rels/.rels", related(OF_OFFICE, "officeDocument", "/word/document.xml", ""))
+        others = f'<Relationship Type="{OF_OFFICE}/styles" Target="styles.xml"/>{more}'
+        archive.writestr("word/_rels/document.xml.rels", related(OF_OFFICE, "numbering", "numbering.xml", others))
         archive.writestr("word/document.xml", f"<w:document {_W}><w:body>{body}</w:body></w:document>")
         archive.writestr("word/numbering.xml", f"<w:numbering {_W}>{numbering}</w:numbering>")
         archive.writestr("word/styles.xml", f"<w:styles {_W}>{styles}</w:styles>")
@@ -161,7 +161,7 @@ def test_empty_items_count_and_cells_have_their_numbers() -> None:
 
 
 def test_a_document_that_lacks_what_it_refers_to() -> None:
-    gone = f'<Relationship Type="{_OF_OFFICE}/image" Target="media/NULL"/>'
+    gone = f'<Relationship Type="{OF_OFFICE}/image" Target="media/NULL"/>'
     assert docx.read(word(p("Text."), more=gone)).text == "Text."
 
 

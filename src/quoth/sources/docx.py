@@ -22,6 +22,8 @@ _KINDS = ("styles", "numbering", "footnotes", "endnotes")
 _STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
 """The name of the same elements in documents that are saved as "strict"."""
 _UNSEEN = {W + name for name in ("vanish", "strike", "dstrike")}
+_GONE = {W + name for name in ("vanish", "del", "moveFrom")}
+"""What the mark of a paragraph has that is not to be seen."""
 _MOST_SPANNED = 100
 
 
@@ -81,7 +83,7 @@ class _Row(NamedTuple):
 class _Writer:
     def __init__(self, text: Text, styles: Styles, numbering: Numbering) -> None:
         self.text, self._styles, self._numbering = text, styles, numbering
-        self._paragraphs = self._tables = 0
+        self._paragraphs = self._tables = self._notes = 0
 
     def blocks(self, parent: Any, cell: str = "") -> None:
         """Appends the paragraphs and tables of a part, also those of content controls in it; `cell` is the place of a
@@ -98,14 +100,15 @@ class _Writer:
                 self.blocks(child, cell)
 
     def notes(self, part: Any) -> None:
-        """Appends the notes of a part, if there is one; those without a text only draw lines."""
+        """Appends the notes of a part, if there is one; those without a text only draw lines, and do not count."""
         for note in () if part is None else part.iterchildren():
             if said := "\n".join(map(_characters, _outermost(note))).strip():
                 self.text.gap()
-                self.text.pieces([Piece(said, (f"note {attribute(note, 'id')}",))])
+                self._notes += 1
+                self.text.pieces([Piece(said, (f"note {self._notes}",))])
 
     def _paragraph(self, paragraph: Any, place: str) -> None:
-        label, properties = self._numbering.label(paragraph), below(paragraph, "pPr")
+        label, properties = self._label(paragraph), below(paragraph, "pPr")
         kinds = self._styles.of(properties)
         is_listed = attribute(below(properties, "pStyle")).startswith("List") or any(map(_is_listed, kinds))
         is_item = is_listed and not any(below(kind, "outlineLvl") is not None for kind in kinds)
@@ -181,8 +184,14 @@ class _Writer:
         return is_on(next((each for each in said if each is not None), None))
 
     def _in_cell(self, paragraph: Any) -> str:
-        label, said = self._numbering.label(paragraph), _characters(paragraph)
+        label, said = self._label(paragraph), _characters(paragraph)
         return said if label in ("", "-") else f"{label} {said}"
+
+    def _label(self, paragraph: Any) -> str:
+        """The number of a paragraph; one that was deleted or is hidden as a whole has none, and does not count."""
+        mark = below(paragraph, "pPr", "rPr")
+        is_gone = mark is not None and any(each.tag in _GONE and is_on(each) for each in mark)
+        return "" if is_gone and not _characters(paragraph).strip() else self._numbering.label(paragraph)
 
 
 def _count(part: Any, usual: int) -> int:
