@@ -57,6 +57,20 @@ def test_text_boxes_and_content_controls(body: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("font", "char", "said"),
+    [
+        ("Symbol", "F06D", "μ"), ("Symbol", "F0B1", "±"), ("Symbol", "00A3", "≤"), ("Symbol", "F0FE", "⎭"),
+        ("Symbol", "F0F0", "\ufffd"), ("Symbol", "F010", "\ufffd"), ("Wingdings", "F0FE", "☑"), ("Arial", "03BC", "μ"),
+        ("Arial", "F028", "\ufffd"), ("Wingdings", "F028", ""), ("Wingdings 2", "F0FE", ""),
+    ],
+)  # fmt: skip
+def test_characters_by_their_numbers_in_a_font(font: str, char: str, said: str) -> None:
+    sign = f'<w:sym w:font="{font}" w:char="{char}"/>'
+    body = f"<w:p><w:r><w:t>10</w:t><w:ptab/></w:r><w:r>{sign}</w:r><w:r><w:t>g</w:t></w:r></w:p>"
+    assert lines(word(body)) == [f"10 {said}g"]
+
+
+@pytest.mark.parametrize(
     ("mark", "inside", "last"),
     [
         ("<w:del/>", "<w:del><w:r><w:delText>gone</w:delText></w:r></w:del>", "2. last"),

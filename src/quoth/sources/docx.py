@@ -16,7 +16,7 @@ from quoth.sources.numbering import Numbering
 from quoth.sources.office import described, opened, parsed
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
-from quoth.sources.wordml import Styles, W, attribute, below, is_on
+from quoth.sources.wordml import Styles, W, attribute, below, is_on, symbol
 
 _KINDS = ("styles", "numbering", "footnotes", "endnotes")
 _STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
@@ -229,7 +229,9 @@ def _characters(part: Any) -> str:
             return "\n".join(["", *map(_characters, _inside(part, "p")), ""])
         case "t" | "delText":
             return part.text or ""
-        case "tab":
+        case "sym":
+            return symbol(part)
+        case "tab" | "ptab":
             return "\t"
         case "br" | "cr":
             return "\n"

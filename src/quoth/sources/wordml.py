@@ -4,6 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_SYMBOL = (
+    " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼".ljust(0x80)
+    + "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…⏐⎯↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑⎛⎜⎝⎡⎢⎣⎧⎨⎩⎪�〉∫⌠⎮⌡⎞⎟⎠⎤⎥⎦⎫⎬⎭"
+)
+"""The characters of the font Symbol, from 0x20."""
+_WINGDINGS = {0x6F: "☐", 0xA8: "☐", 0x78: "☒", 0xFD: "☒", 0xFE: "☑", 0xFC: "✓", 0xFB: "✗", 0xE0: "→", 0xA7: "▪"}
 
 
 class Styles:
@@ -45,3 +51,15 @@ def attribute(part: Any, name: str = "val") -> str:
 def is_on(part: Any) -> bool:
     """Whether a property is there, and not there to say no."""
     return part is not None and attribute(part) not in ("0", "false", "off")
+
+
+def symbol(part: Any) -> str:
+    """What a `sym` says: a character by its number in a font; U+FFFD if that is not known. Of fonts of ornaments, those
+    that say something."""
+    font, code = attribute(part, "font"), int(attribute(part, "char") or "0", 16)
+    at = code & 0xFF
+    if "dings" in font:
+        return _WINGDINGS.get(at, "") if font == "Wingdings" else ""
+    if font == "Symbol" and 0x20 <= at < 0x20 + len(_SYMBOL):
+        return _SYMBOL[at - 0x20]
+    return chr(code) if 0x20 <= code < 0xD800 else "\ufffd"
