@@ -7,29 +7,41 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from quoth.sources import tables
-from quoth.sources.office import facts, opened
+from quoth.sources.office import STRICT, changed, facts, opened
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = ("HEADER", "FOOTER", "SLIDE_NUMBER", "DATE")
 """What is on every slide."""
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
 
 def read(content: bytes) -> Source:
     """The text of a presentation. Raises ValueError if it cannot be opened."""
     from pptx import Presentation
 
-    presentation = Presentation(opened(content))
+    try:
+        presentation = Presentation(opened(content))
+    except KeyError:  # what is saved as "strict" has other names
+        presentation = Presentation(opened(changed(content, STRICT)))
     text = Text("slide")
     for number, slide in enumerate(presentation.slides, 1):
         if slide._element.get("show") in ("0", "false"):
             continue
+        _unwrap(slide.shapes.element)
         title = slide.shapes.title
-        others = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
+        others = [shape for shape in slide.shapes if shape != title]
         _shapes(text, others if title is None else [title, *others], number)
         if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
             _paragraphs(text, notes, (number, "notes"), is_list=False)
     return text.source(facts(presentation.core_properties))
+
+
+def _unwrap(shapes: Any) -> None:
+    """Puts shapes that are there twice, for new and for old programs, where python-pptx sees the new ones."""
+    for both in [*shapes.iter(_MC + "AlternateContent")]:
+        for shape in both.findall(f"{_MC}Choice[1]/*"):
+            both.addprevious(shape)
 
 
 def _shapes(text: Text, shapes: Iterable[Any], slide: int) -> None:
