@@ -87,6 +87,16 @@ def test_items_that_are_gone_do_not_count(mark: str, inside: str, last: str) -> 
     assert lines(content)[-1] == last
 
 
+def test_fields_in_the_code_of_others() -> None:
+    begin, separate, end = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end"))
+    text, code = "<w:r><w:t>{}</w:t></w:r>".format, "<w:r><w:instrText>{}</w:instrText></w:r>".format
+    sex = begin + code("MERGEFIELD Sex") + separate + text("F") + end
+    ms = begin + code("IF") + sex + code('= "F" "Ms" "Mr"') + separate + text("Ms ") + end
+    broken, linked = begin + text("kept "), begin + code("REF") + separate + text("shown ") + end
+    body = f"<w:p>{ms}{text('Lee')}</w:p><w:p>{broken}</w:p><w:p>{linked}{text('after')}</w:p>"
+    assert lines(word(body)) == ["Ms Lee", "kept", "shown after"]
+
+
 def test_notes_count_as_people_see_them() -> None:
     note = '<w:footnote w:id="{}">{}</w:footnote>'.format
     notes = (

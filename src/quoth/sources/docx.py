@@ -58,16 +58,37 @@ def _related(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
 
 
 def _part(archive: zipfile.ZipFile, name: str) -> Any:
-    """A file in XML; None if there is none of this name. Content controls that only say what is to be written there say
-    nothing."""
+    """A file in XML, without what Word does not show; None if there is none of this name."""
     with suppress(KeyError):
         root = parsed(archive.read(name).replace(_STRICT, W[1:-1].encode()))
-        for control in root.iter(W + "sdt"):
-            if is_on(below(control, "sdtPr", "showingPlcHdr")):
-                for said in control.iter(W + "t"):
-                    said.text = ""
+        for said in (*_asked_for(root), *_in_code(root)):
+            said.text = ""
         return root
     return None
+
+
+def _asked_for(root: Any) -> Iterator[Any]:
+    """The texts of content controls that only say what is to be written there."""
+    for control in root.iter(W + "sdt"):
+        if is_on(below(control, "sdtPr", "showingPlcHdr")):
+            yield from control.iter(W + "t")
+
+
+def _in_code(root: Any) -> Iterator[Any]:
+    """The texts of fields that are in the code of another: of the sex, in "if the sex is F, Ms, else Mr"."""
+    in_code: list[bool] = []  # of each field that has begun: whether its code goes on
+    for part in root.iter(W + "p", W + "fldChar", W + "t"):
+        kind = attribute(part, "fldCharType")
+        if part.tag == W + "p":  # a field without an end must not take the rest of the document with it
+            in_code = [False] * len(in_code)
+        elif kind == "begin":
+            in_code.append(True)
+        elif in_code and kind == "separate":
+            in_code[-1] = False
+        elif in_code and kind == "end":
+            in_code.pop()
+        elif any(in_code[:-1]):
+            yield part
 
 
 def _facts(core: Any) -> dict[str, Any]:
