@@ -72,9 +72,10 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
     elif best.status == "unsure":
         told = f"  unsure: {printable(best.text)}, {_percent(best.probability).strip()}"
         console.print(Text(told, style="dim"), soft_wrap=True)
-    width = min(MOST_TEXT, max(cell_len(printable(prediction.text)) for prediction in predictions))
-    for rank, prediction in enumerate(predictions, start=1):
-        _show_row(console, rank, prediction.text, _share(console, prediction.probability), width)
+    texts = [_in_lines(prediction) for prediction in predictions]
+    width = min(MOST_TEXT, max(cell_len(printable(line)) for text in texts for line in text.split("\n")))
+    for rank, (text, prediction) in enumerate(zip(texts, predictions, strict=True), start=1):
+        _show_row(console, rank, text, _share(console, prediction.probability), width)
         blanks = len(prediction.parts) if prediction.sequence else 1
         shown = prediction.evidence[: max(blanks, 1)]
         for evidence in shown:
@@ -82,6 +83,16 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
             _show_excerpt(console, evidence.context, *_in_context(evidence))
         if (more := prediction.num_places - len(shown)) > 0:
             console.print(Text(f"{MARGIN}  … and {plural(more, 'more place')}", style="dim"))
+
+
+def _in_lines(prediction: Prediction) -> str:
+    """What a prediction says; a list in the lines that it has where it stands."""
+    if prediction.sequence or len(prediction.parts) < 2:
+        return prediction.text
+    place = prediction.evidence[0]
+    start, end = _in_context(place)
+    lines = [" ".join(line.split()) for line in place.context[start:end].splitlines()]
+    return "\n".join(filter(None, lines)) if len(lines) > 1 else prediction.text
 
 
 def _show_query(console: Console, query: str, found: object) -> str:
@@ -192,7 +203,8 @@ def _show_row(console: Console, rank: int, text: str, rest: Text, width: int) ->
     """Print `rank  text  rest`: the text in a column of its own, of `width` cells or as many as fit, in as many lines
     as it needs."""
     column = min(width, max(LEAST_TEXT, console.width - len(MARGIN) - rest.cell_len - 2))
-    lines = Text(printable(text), "bold").wrap(console, max(column, 1))
+    parts = [Text(printable(part), "bold").wrap(console, max(column, 1)) for part in text.split("\n")]
+    lines = [line for part in parts for line in part]
     for number, line in enumerate(lines or [Text()]):
         line.rstrip()
         head = Text(MARGIN) if number else Text(f"{rank:3d}  ", "dim")

@@ -112,12 +112,14 @@ function answer(column, prediction, note, items, open, view) {
     ? `${view === "classify" ? `“${slice(first.context, ...inContext(first))}” in ` : ""}${first.title || first.document_id}${rest > 0 ? ` and ${rest} more ${rest === 1 ? "place" : "places"}` : ""}`
     : "occurs nowhere in these passages";
   const className = prediction.abstained ? "answer guess" : "answer";
+  const quoted = first ? slice(first.context, ...inContext(first)) : "";
+  const isList = prediction.parts?.length > 1 && quoted.includes("\n");
   return card(
     items,
     open,
-    { places, more: prediction.num_places - places.length, className, title: prediction.text, note },
+    { places, more: prediction.num_places - places.length, className, title: isList ? quoted : prediction.text, note },
     make("span", { className: "chance" }, track(prediction.probability), make("span", {}, percent(prediction.probability))),
-    first && !["classify", "sentence"].includes(view) ? said(first) : null,
+    first && !isList && !["classify", "sentence"].includes(view) ? said(first) : null,
     make("span", { className: "where" }, where),
   );
 }
