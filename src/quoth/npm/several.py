@@ -27,14 +27,16 @@ def fill_together(fill: Callable[[list[str]], Sequence[Sequence[Prediction]]], t
     """Fill all blanks of a text, the surest first: with it filled, the others are looked at again.
 
     `fill` fills the one blank of each of several texts. The `BEAMS` likeliest fillings are followed, by the product of
-    their phrases' probabilities. Of a prediction, `parts` are the phrases in the order of the blanks, and `evidence` is
-    the best place of each. Raises InputError for too many blanks.
+    their phrases' probabilities, and all that the last blank makes of them are returned. Of a prediction, `parts` are
+    the phrases in the order of the blanks, and `evidence` is the best place of each. Raises InputError for too many
+    blanks.
     """
     check_blank(text, MOST_BLANKS)
     pieces = text.split(MASK)
     blanks = range(len(pieces) - 1)
     beams: list[Filling] = [{}]
     for _ in blanks:
+        beams = beams[:BEAMS]
         asked = [(beam, blank) for beam in beams for blank in blanks if blank not in beam]
         given = fill([_text(pieces, beam, blank) for beam, blank in asked])
         # A phrase with a mask, of a text about such models, would be one more blank.
@@ -46,7 +48,7 @@ def fill_together(fill: Callable[[list[str]], Sequence[Sequence[Prediction]]], t
             for one in found:
                 filling = {**beam, blank: one}
                 grown.setdefault(tuple(sorted((at, each.text) for at, each in filling.items())), filling)
-        beams = sorted(grown.values(), key=_log_probability, reverse=True)[:BEAMS]
+        beams = sorted(grown.values(), key=_log_probability, reverse=True)
     return [_prediction(pieces, beam) for beam in beams]
 
 
