@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 from quoth.answers.evidence import Source
-from quoth.errors import InputError
 from quoth.records import Passage
 from quoth.text.boundaries import STOP_WORDS
 from quoth.text.passages import FIELDS, SHORT, Line, is_heading, lines_of
@@ -61,7 +59,8 @@ def named_sections(question: str, read: Sequence[Source], corpora: Sequence[Corp
     by_name = {corpus.name: corpus for corpus in corpora}
     found: dict[int, dict[tuple[str, str, int], Source]] = {}
     for source in read:
-        around = _around(source.passage, by_name[source.corpus])
+        segment = by_name[source.corpus].segment_of(source.passage.row)
+        around = segment.around(source.passage.row - segment.first_row, BEFORE, AFTER)
         for far, start, end in _sections(question, around):
             if end - start <= LONGEST:
                 text = around.text[start - around.start : end - around.start]
@@ -69,21 +68,6 @@ def named_sections(question: str, read: Sequence[Source], corpora: Sequence[Corp
                 key = (source.corpus, section.document_id, start)
                 found.setdefault(far, {}).setdefault(key, replace(source, passage=section))
     return [*found[min(found)].values()] if found else []
-
-
-def _around(passage: Passage, corpus: Corpus) -> Passage:
-    """A passage with those of its document before and after it."""
-    first = last = passage
-    for steps, way in ((BEFORE, -1), (AFTER, 1)):
-        for row in range(passage.row + way, passage.row + way * (steps + 1), way):
-            with suppress(InputError):
-                beside = corpus.passage(row)
-                if beside.document_id != passage.document_id:
-                    break
-                first, last = (beside, last) if way < 0 else (first, beside)
-    document = corpus.document(passage.document_id)
-    start, end = first.start, last.end
-    return replace(passage, text=document.text[start:end], start=start, end=end, source_map=document.source_map)
 
 
 def _sections(question: str, around: Passage) -> Iterator[tuple[int, int, int]]:

@@ -23,7 +23,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,20 @@ class Segment:
         text = self._text(first_byte, last_byte)
         places = self._part(self.num_documents + index)
         return Passage(self.first_row + index, document_id, title, text, start, end, metadata, places)
+
+    def around(self, index: int, before: int, after: int) -> Passage:
+        """The `index`-th passage and so many before and after it, as far as they are of its document, as one."""
+        document = int(self._passages_P5[index, 0])
+        first, last = self.passage_range(document)
+        first, last = max(first, index - before), min(last, index + after + 1)
+        parts = [self.passage(at) for at in range(first, last)]
+        ends = self._passages_P5[first : last - 1, 4].tolist()
+        gaps = [self._text(*gap) for gap in zip(ends, self._passages_P5[first + 1 : last, 3].tolist(), strict=True)]
+        if "".join(gaps).strip():  # what is between passages has no check of its own
+            raise self._damaged(f"there is text between the passages of document {document}")
+        text = "".join(f"{part.text}{gap}" for part, gap in zip(parts, [*gaps, ""], strict=True))
+        places = self._part(document)
+        return replace(parts[index - first], text=text, start=parts[0].start, end=parts[-1].end, source_map=places)
 
     def passages(self) -> Iterator[Passage]:
         """Every passage, in order."""
