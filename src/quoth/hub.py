@@ -16,13 +16,18 @@ from quoth.config import ModelConfig
 from quoth.errors import InputError, ModelNotFoundError, nearest
 from quoth.registry import DEFAULT, SYSTEMS, System, model_config, named, system_of
 from quoth.registry import MINILM as MINILM
+from quoth.registry import MPNET as MPNET
 from quoth.storage import read_json, sha256_file
 
-MINILM_SHA256 = (
-    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "935f1c100fbc88aab21a60c53bf3f91260660771c8a576a63cb513088f8a0259",
-)
-"""The digests of the default base's weights: as its authors published them, and rounded, as they are shipped."""
+BASES = {
+    MINILM: (
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        "935f1c100fbc88aab21a60c53bf3f91260660771c8a576a63cb513088f8a0259",
+    ),
+    MPNET: ("78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",),
+}
+"""The digests of the weights of the shipped models' bases: as their authors published them; the default one's rounded
+as well, as it is shipped."""
 MINILM_FOLDER = "base-mini"
 SETTINGS_FILE = "quoth.json"
 HEADS_FILE = "heads.safetensors"
@@ -203,10 +208,10 @@ def _name_of(folder: Path) -> str:
     """The hub id of a base's folder, as far as it says, else its path. Raises ModelNotFoundError if it is no model."""
     if not (folder / "config.json").is_file():
         raise ModelNotFoundError(f"{str(folder)!r} has no config.json; name the folder of a base encoder")
-    weights = folder / WEIGHTS
-    if weights.is_file() and sha256_file(weights) in MINILM_SHA256:
-        return MINILM
-    return str(read_json(folder / "config.json").get("_name_or_path") or folder.resolve())
+    digest = sha256_file(folder / WEIGHTS) if (folder / WEIGHTS).is_file() else ""
+    known = next((name for name, digests in BASES.items() if digest in digests), None)
+    said = read_json(folder / "config.json").get("_name_or_path")
+    return known or str(folder.resolve() if not said or said in BASES else said)
 
 
 def _settings(name: str, row: System) -> tuple[ModelConfig, Path | None]:
@@ -262,16 +267,14 @@ def _bundled(name: str, file: str) -> Path:
 
 def find_base(wanted: str, folder: str | None) -> str:
     """The folder (or hub id) of a base encoder; a given `folder` comes first. Raises ModelNotFoundError."""
-    if wanted != MINILM:
-        return wanted if folder is None else folder
     if folder is None:
-        return str(_bundled(MINILM_FOLDER, "config.json"))
-    weights = Path(folder, WEIGHTS)
-    if not weights.is_file():
-        raise ModelNotFoundError(f"{str(weights.parent)!r} has no {WEIGHTS}; name a folder of {MINILM}")
-    if (digest := sha256_file(weights)) not in MINILM_SHA256:
-        raise ModelNotFoundError(
-            f"{str(weights)!r} has sha256 {digest[:12]}…, not that of {MINILM} ({MINILM_SHA256[0][:12]}…); leave out "
-            "--base for the one that Quoth brings"
-        )
-    return str(weights.parent)
+        return str(_bundled(MINILM_FOLDER, "config.json")) if wanted == MINILM else wanted
+    if digests := BASES.get(wanted):
+        if not (weights := Path(folder, WEIGHTS)).is_file():
+            raise ModelNotFoundError(f"{str(weights.parent)!r} has no {WEIGHTS}; name a folder of {wanted}")
+        if (digest := sha256_file(weights)) not in digests:
+            remedy = "leave out --base for the one that Quoth brings" if wanted == MINILM else f"name one of {wanted}"
+            raise ModelNotFoundError(
+                f"{str(weights)!r} has sha256 {digest[:12]}…, not that of {wanted} ({digests[0][:12]}…); {remedy}"
+            )
+    return folder

@@ -16,6 +16,7 @@ from quoth.config import ModelConfig
 from quoth.errors import InputError
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+MPNET = "sentence-transformers/all-mpnet-base-v2"
 DEFAULT = "npm"
 """The kind of a model that says nothing of its kind: a hub id, or a folder as other libraries save it."""
 

@@ -133,7 +133,11 @@ def load_base(source: EncoderSource) -> tuple[Any, Any]:
 
     Raises ModelNotFoundError if they cannot be loaded.
     """
-    return load_kind(source, lambda name, config: "AutoModel", "name a shipped model, a folder or a hub id")
+    return load_kind(
+        source,
+        lambda name, config: "AutoModel",
+        "name a shipped model, a folder or a hub id, or the folder of its base (base, --base)",
+    )
 
 
 def load_masked_lm(source: EncoderSource) -> tuple[Any, Any]:
