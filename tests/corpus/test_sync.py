@@ -200,6 +200,32 @@ def test_documents_of_others_are_left_alone(corpus: Corpus, folder: Path) -> Non
     }
 
 
+def test_what_two_folders_have_stays_until_it_is_gone_from_both(corpus: Corpus, folder: Path, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for each in (here, there):
+        each.mkdir()
+        write(each / "x.txt", "Shared.")
+        write(each / f"{each.name}.txt", "Its own.")
+        write(each / "rows.jsonl", rows({"id": "1", "text": "One."}, {"id": "2", "text": "Two."}))
+        sync(corpus, each)
+    before = documents(corpus)
+    (there / "x.txt").unlink()
+    write(there / "rows.jsonl", rows({"id": "1", "text": "One."}))
+    sync(corpus, there)
+    assert documents(corpus) == before
+    write(there / "rows.jsonl", rows({"id": "1", "text": "Changed."}))
+    assert list(sync(corpus, there).unreadable) == ["rows.jsonl"]
+    assert documents(corpus) == before
+    write(here / "rows.jsonl", rows({"id": "1", "text": "Changed."}))
+    assert not sync(corpus, there).unreadable  # both say the same again
+    sync(corpus, here)
+    here.rename(moved := tmp_path / "moved")
+    sync(corpus, moved)
+    (moved / "x.txt").unlink()
+    sync(corpus, moved)
+    assert documents(corpus) == {"here.txt": "Its own.", "there.txt": "Its own.", "1": "Changed."}
+
+
 @pytest.mark.filterwarnings("ignore:.*ids that another file has")
 def test_ids_of_several_files_stay_apart_whichever_changes(corpus: Corpus, folder: Path, run: Run) -> None:
     for name in ("a.csv", "b.csv"):

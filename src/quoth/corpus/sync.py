@@ -1,16 +1,17 @@
 """A corpus in step with a folder: what is new, changed or gone there becomes so in the corpus.
 
 A file is looked at again if its size or time has changed, and read again if its bytes have. The record, `sync.json`,
-says which documents came from which file; only these are replaced or deleted, and only as they were read. It is written
-after each commit: after a kill between both, files are read again, and what is unchanged is left alone. Does not know
-formats, or who reports.
+says which documents came from which file; only these are replaced or deleted, only as they were read, and not while
+another folder has them too. It is written after each commit: after a kill between both, files are read again, and what
+is unchanged is left alone. Does not know formats, or who reports.
 """
 
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ class _Sync:
         self._corpus, self._folder, self._dry_run = corpus, folder, dry_run
         self._origins, self._file = Origins(corpus), corpus.path / SYNC
         self._record = read_record(self._file, "`quoth sync` reads the folder again")
-        self._files: dict[str, Facts] = self._record.setdefault(place_of(folder, corpus), {})
+        self._place = place_of(folder, corpus)
+        self._files: dict[str, Facts] = self._record.setdefault(self._place, {})
         self._owner = {each: name for name, facts in self._files.items() for each in facts["documents"]}
         self._done = Synced()
 
@@ -161,10 +163,24 @@ class _Sync:
         for each in documents:
             if other := self._other(each.id, name):
                 raise InputError(f"{other} has a document {each.id!r} too; give each document its own id")
-            elsewhere = each.id not in self._owner and each.id not in indexed
-            if elsewhere and digest_in(self._corpus, each.id) not in ("", digest_of(each)):
+            held = digest_in(self._corpus, each.id)
+            is_own = (each.id in self._owner or each.id in indexed) and (each.id, held) not in self._elsewhere
+            if not is_own and held not in ("", digest_of(each)):
                 raise InputError(f"the corpus has another document {each.id!r}, not from here; rename the file")
         return documents
+
+    @cached_property
+    def _elsewhere(self) -> set[tuple[str, str]]:
+        """The documents, by id and digest, that other folders have too, whose files are as they were read."""
+        beside = self._corpus.path.resolve().parent
+        return {
+            document
+            for place, files in self._record.items()
+            if place != self._place
+            for name, facts in files.items()
+            if _is_as_read(beside / place / name, facts)
+            for document in facts["documents"].items()
+        }
 
     def _apart(self, document: Document, name: str) -> Document:
         """A document of a file, with the file in front of its id if it is a record whose id another file has."""
@@ -184,8 +200,8 @@ class _Sync:
 
     def _commit(self, step: Mapping[str, Facts], documents: Sequence[Document]) -> None:
         if step and not self._dry_run:
-            before = [self._files[name]["documents"] for name in step if name in self._files]
-            self._corpus.replace(documents, delete=[each for own in before for each in as_read(self._corpus, own)])
+            before = [each for name in step if name in self._files for each in self._held(name)]
+            self._corpus.replace(documents, delete=before)
             self._files |= step
             self._save()
 
@@ -193,18 +209,28 @@ class _Sync:
         self._done.deleted += [*gone, *indexed]
         if self._dry_run:
             return
-        left = ((name, as_read(self._corpus, self._files[name]["documents"])) for name in gone)
-        ids = [each for name, documents in left for each in documents if self._owner[each] == name]
+        ids = [each for name in gone for each in self._held(name) if self._owner[each] == name]
         if ids or indexed:
             self._corpus.delete([*ids, *indexed])
         for name in gone:
             del self._files[name]
         self._save()
 
+    def _held(self, name: str) -> list[str]:
+        """The documents of a file that the corpus has as they were read, and from no other folder."""
+        as_before = as_read(self._corpus, self._files[name]["documents"])
+        return [each for each, digest in as_before.items() if (each, digest) not in self._elsewhere]
+
     def _save(self) -> None:
         whole = {name: facts["documents"] for name, facts in self._files.items() if format_of(Path(name)) in FILES}
         atomic_write_json(self._file, self._record)
         self._origins.save({self._folder: {name: own[name] for name, own in whole.items() if name in own}})
+
+
+def _is_as_read(file: Path, known: Facts) -> bool:
+    with suppress(OSError):
+        return bool(_facts(file, known)["digest"] == known["digest"])
+    return False
 
 
 def _facts(file: Path, known: Facts | None) -> Facts:
