@@ -180,6 +180,27 @@ def test_after_a_kill_the_next_run_goes_on(
     assert set(documents(corpus)) >= {"0.txt", "1.txt", "2.txt", "4.txt", "5.txt"}
 
 
+def test_what_the_corpus_has_lost_is_read_again(corpus: Corpus, folder: Path, read: list[str]) -> None:
+    for name in ("a.txt", "b.txt"):
+        write(folder / name, f"The text of {name}.")
+        sync(corpus, folder)
+    write(folder / "rows.jsonl", rows({"id": "1", "text": "One."}, {"id": "2", "text": "Two."}))
+    sync(corpus, folder)
+    before = documents(corpus)
+    Corpus.open(corpus.path).delete(["a.txt", "2"])
+    (segment := corpus.segments[1].path / "documents.bin").write_bytes(segment.read_bytes()[:-1])
+    Corpus.repair(corpus.path, drop=[corpus.segments[1].name])
+    read.clear()
+    done = sync(Corpus.open(corpus.path), folder)
+    assert (done.changed, documents(corpus)) == (["a.txt", "b.txt", "rows.jsonl"], before)
+    corpus = Corpus.open(corpus.path)
+    corpus.delete(["a.txt"])
+    write(folder / "a.txt", BINARY)
+    for _ in range(2):
+        assert list(sync(corpus, folder).unreadable) == ["a.txt"]
+    assert sync(corpus, folder).unchanged == 2
+
+
 def test_documents_of_others_are_left_alone(corpus: Corpus, folder: Path) -> None:
     corpus.add([Document("a.txt", "", "From elsewhere."), Document("gone", "", "Too.")])
     write(folder / "a.txt", "From here.")

@@ -21,7 +21,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_each, with_file
 from quoth.corpus.manifest import SYNC
 from quoth.corpus.origins import Digests, Origins, as_read, digest_in, digest_of, place_of, read_record
-from quoth.errors import InputError
+from quoth.errors import InputError, UnknownDocumentError
 from quoth.records import Document
 from quoth.sources.files import FILES, Source, check_parsers, files_below, format_of, readable
 from quoth.sources.worker import Worker
@@ -30,6 +30,8 @@ from quoth.storage import atomic_write_json
 IGNORE = ".quothignore"
 STEP_FILES, STEP_CHARACTERS = 500, 1 << 25
 """After how much a step is committed: a kill loses no more than that."""
+LAST = ""
+"""In the record, beside the folders: by folder the snapshot that its last whole sync left."""
 UNSURE = 2_000_000_000
 """Nanoseconds for which a file's time does not tell whether it was written again."""
 
@@ -78,6 +80,7 @@ class _Sync:
         self._corpus, self._folder, self._dry_run = corpus, folder, dry_run
         self._origins, self._file = Origins(corpus), corpus.path / SYNC
         self._record = read_record(self._file, "`quoth sync` reads the folder again")
+        self._last: dict[str, int] = self._record.pop(LAST, {})
         self._place = place_of(folder, corpus)
         self._files: dict[str, Facts] = self._record.setdefault(self._place, {})
         self._owner = {each: name for name, facts in self._files.items() for each in facts["documents"]}
@@ -92,6 +95,8 @@ class _Sync:
         if not sources and not ((gone or indexed) and delete_all):
             held = f"; the corpus has {len(gone) + len(indexed):,} from it, which --delete-all deletes"
             raise InputError(f"{self._folder}: no file in it can be read{held if gone or indexed else ''}")
+        if self._last.get(self._place) != self._corpus.snapshot:
+            self._forget_lost()
         self._replace(self._altered(sources, progress))
         self._delete(gone, indexed)
         return self._done
@@ -106,6 +111,15 @@ class _Sync:
         sources = readable(named, None, self._folder)
         check_parsers(format for format, _, _ in sources)
         return sources
+
+    def _forget_lost(self) -> None:
+        """Let files of which the corpus has lost a document count as altered."""
+        for facts in self._files.values():
+            with suppress(UnknownDocumentError):
+                for each in facts["documents"]:
+                    self._corpus.rows_of(each)
+                continue
+            facts |= {"time": 0, "digest": ""}
 
     def _altered(
         self, sources: Sequence[Source], progress: Callable[[int, int], None]
@@ -214,6 +228,7 @@ class _Sync:
             self._corpus.delete([*ids, *indexed])
         for name in gone:
             del self._files[name]
+        self._last[self._place] = self._corpus.snapshot
         self._save()
 
     def _held(self, name: str) -> list[str]:
@@ -223,7 +238,7 @@ class _Sync:
 
     def _save(self) -> None:
         whole = {name: facts["documents"] for name, facts in self._files.items() if format_of(Path(name)) in FILES}
-        atomic_write_json(self._file, self._record)
+        atomic_write_json(self._file, {LAST: self._last} | self._record)
         self._origins.save({self._folder: {name: own[name] for name, own in whole.items() if name in own}})
 
 
