@@ -120,6 +120,10 @@ def test_what_separates_the_cells_of_a_table_is_seen(tmp_path: Path, mark: str) 
     assert [(each.id, each.text) for each in found] == rows[1:]
 
 
+def test_a_table_may_begin_with_blank_lines(tmp_path: Path) -> None:
+    assert list(read_documents(write(tmp_path / "a.csv", "\n\nid,text\n1,one\n"))) == [Document("1", "a", "one")]
+
+
 def test_a_table_of_one_column_has_one(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "text\nRed; green\nBlue; grey\n")
     assert [each.text for each in read_documents(file)] == ["Red; green", "Blue; grey"]

@@ -44,6 +44,8 @@ def read(stream: IO[bytes], name: str, delimiter: str | None = None) -> "Records
                 continue
             if cells is None:
                 return
+            if not cells:
+                continue
             if not header:
                 header = cells
                 if told := _told(header):
@@ -51,7 +53,7 @@ def read(stream: IO[bytes], name: str, delimiter: str | None = None) -> "Records
             elif len(cells) == len(header):
                 row = dict(zip(header, cells, strict=True))
                 yield table.line_num, _whole(row, bare(Path(name)).stem)
-            elif cells:
+            else:
                 yield table.line_num, ValueError(f"{len(cells)} cells under a header of {len(header)}")
 
 
