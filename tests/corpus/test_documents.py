@@ -112,6 +112,20 @@ def test_a_row_says_its_file_and_without_an_id_its_line(tmp_path: Path) -> None:
     assert list(read_documents(write(tmp_path / "b.csv", "id,text\n1,one\n"))) == [Document("1", "b", "one")]
 
 
+@pytest.mark.filterwarnings("ignore::quoth.errors.FileWarning")
+def test_columns_of_one_name_keep_all_their_cells(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    write(tmp_path / "a.csv", "name,phone,,phone,phone (2),,\nAnn,1,2,3,4,5,\n")
+    columns = [[1], ["x"], ["y"], ["z"]]
+    parquet.write_table(pyarrow.table(columns, ["id", "text", "text", "text"]), tmp_path / "b.parquet")
+    row, record = read_documents(tmp_path)
+    assert row.text == "name: Ann | phone: 1 | : 2 | phone (2): 3 | phone (2) (2): 4 | (2): 5"
+    assert row.metadata == {"name": "Ann", "phone": "1", "": "2", "phone (2)": "3", "phone (2) (2)": "4", "(2)": "5"}
+    assert record == Document("1", "", "x", {"text (2)": "y", "text (3)": "z"})
+
+
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
 def test_what_separates_the_cells_of_a_table_is_seen(tmp_path: Path, mark: str) -> None:
     rows = [("id", "text"), ("1", "3,50; x | y\tz"), ("2", "a, b"), ("3", "a; b"), ("4", "a | b")]

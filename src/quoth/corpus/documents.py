@@ -322,7 +322,8 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
 
     try:
         batches = parquet.ParquetFile(stream).iter_batches(batch_size=256)
-        rows = (row for batch in batches for row in batch.to_pylist())
+        named = (batch.rename_columns(tables.distinct(batch.schema.names)) for batch in batches)
+        rows = (row for batch in named for row in batch.to_pylist())
         for number, row in enumerate(rows, 1):
             yield number, {key: plain(value) for key, value in row.items()}
     except pyarrow.ArrowException as error:

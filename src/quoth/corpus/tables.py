@@ -6,6 +6,7 @@ Knows cells, headers, and what a row without a text says. Does not know files or
 import csv
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -30,7 +31,7 @@ _SAMPLE = 20
 def read(stream: IO[bytes], name: str, delimiter: str | None = None) -> "Records":
     """Rows under a header; bytes that its encoding lacks become lone surrogates, which `check_document` refuses."""
     csv.field_size_limit(sys.maxsize)
-    header: list[str] = []
+    header, names = list[str](), list[str]()
     with text_stream(stream) as (characters, encoding):
         tell(name, encoding)
         lines = _lines(characters, name)
@@ -47,14 +48,30 @@ def read(stream: IO[bytes], name: str, delimiter: str | None = None) -> "Records
             if not cells:
                 continue
             if not header:
-                header = cells
-                if told := _told(header):
+                header, names = cells, distinct(cells)
+                if told := _told(names):
                     warnings.warn(FileWarning(f"{name} {told}"), stacklevel=2)
             elif len(cells) == len(header):
-                row = dict(zip(header, cells, strict=True))
+                row = {own: cell for own, name, cell in zip(names, header, cells, strict=True) if cell or name}
                 yield table.line_num, _whole(row, bare(Path(name)).stem)
             else:
                 yield table.line_num, ValueError(f"{len(cells)} cells under a header of {len(header)}")
+
+
+def distinct(header: Iterable[str]) -> list[str]:
+    """The names of columns, with a number behind those that an earlier one has, so that no cell takes another's place.
+
+    >>> distinct(["name", "phone", "phone"])
+    ['name', 'phone', 'phone (2)']
+    """
+    names, repeated = dict[str, None](), Counter[str]()
+    for name in header:
+        own = name
+        while own in names:
+            repeated[name] += 1
+            own = f"{name} ({repeated[name] + 1})".strip()
+        names[own] = None
+    return list(names)
 
 
 def _lines(characters: Iterable[str], name: str) -> Iterator[str]:
