@@ -305,6 +305,26 @@ def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
     assert documents(Corpus.open(place)) == {}
 
 
+def test_names_that_are_not_utf8_are_told_and_stop_nothing(run: Run, folder: Path, tmp_path: Path) -> None:
+    write(folder / "a.txt", "One.")
+    strange = Path(os.fsdecode(bytes(folder) + b"/b\xff.jsonl"))
+    write(strange, rows({"id": "1", "text": "Two."}))
+    for _ in range(2):
+        code, _, error = run("sync", folder, tmp_path / "c.quoth")
+        assert (code, error) == (1, "quoth: b\\udcff.jsonl: left as it was: its name is not UTF-8; rename it\n")
+    assert documents(Corpus.open(tmp_path / "c.quoth")) == {"a.txt": "One."}
+    strange.rename(folder / "b.jsonl")
+    moved = folder.rename(os.fsdecode(bytes(tmp_path) + b"/fo\xff"))
+    assert run("index", moved, "-o", tmp_path / "i.quoth")[0] == 0
+    write(moved / "a.txt", "Changed.")
+    assert run("replace", tmp_path / "i.quoth", moved)[0] == 0
+    assert documents(Corpus.open(tmp_path / "i.quoth")) == {"a.txt": "Changed.", "1": "Two."}
+    for command in (("replace", tmp_path / "i.quoth", moved, "--delete-missing"), ("sync", moved, tmp_path / "new")):
+        code, _, error = run(*command)
+        assert (code, "its path is not UTF-8" in error, error.count("\n")) == (2, True, 1)
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_watch_begins_with_nothing_and_waits_for_who_writes(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

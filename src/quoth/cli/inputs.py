@@ -67,21 +67,22 @@ class Inputs:
         self.left_out.report()
 
     def record(self, corpus: "Corpus") -> None:
-        """Record which documents of the corpus come from which folder; a damaged record is reported: only
+        """Record which documents of the corpus come from which folder; that this cannot be is reported: only
         --delete-missing needs it."""
         from quoth.corpus.origins import Origins
 
         if self._folders:
             try:
                 Origins(corpus).save(self._folders)
-            except CorruptionError as error:
+            except (CorruptionError, InputError) as error:
                 note(str(error))
 
 
 class Gone:
     """The documents of a corpus that come from the folders of a command's documents, and are no longer there.
 
-    If the record of folders is damaged, no document is; raises CorruptionError if the record is `required`.
+    If the record of folders is damaged, or a folder's path cannot be recorded, no document is; raises CorruptionError
+    or InputError if the record is `required`.
     """
 
     def __init__(self, corpus: "Corpus", inputs: Inputs, required: bool) -> None:
@@ -92,12 +93,11 @@ class Gone:
         self._new: list[Path] = []
         try:
             origins = Origins(corpus)
-        except CorruptionError:
-            if required:
-                raise
-        else:
             self._by_folder = origins.gone(inputs.folders)
             self._new = [folder for folder in inputs.folders if not origins.know(folder)]
+        except (CorruptionError, InputError):
+            if required:
+                raise
 
     def to_delete(self) -> Iterator[str]:
         """Their ids, once all documents have been read: none if a record was left out."""

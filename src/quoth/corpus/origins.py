@@ -16,7 +16,7 @@ from typing import Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.manifest import ORIGINS
-from quoth.errors import CorruptionError, UnknownDocumentError
+from quoth.errors import CorruptionError, InputError, UnknownDocumentError
 from quoth.records import Document
 from quoth.sources.files import FILES, format_of
 from quoth.storage import atomic_write_json, read_json
@@ -29,7 +29,7 @@ class Origins:
     """The documents of each folder, as they were when they were last read from it.
 
     A folder is recorded by its path relative to the corpus, so that both can move together. Raises CorruptionError if
-    the record cannot be read.
+    the record cannot be read; its methods raise InputError for a folder whose path is not UTF-8.
     """
 
     def __init__(self, corpus: Corpus) -> None:
@@ -77,8 +77,16 @@ class Origins:
 
 
 def place_of(folder: Path, corpus: Corpus) -> str:
-    """A folder's path relative to the corpus, as it is recorded."""
-    return Path(os.path.relpath(folder.resolve(), corpus.path.resolve().parent)).as_posix()
+    """A folder's path relative to the corpus, as it is recorded. Raises InputError if it is not UTF-8."""
+    place = Path(os.path.relpath(folder.resolve(), corpus.path.resolve().parent)).as_posix()
+    if not is_utf8(place):
+        raise InputError(f"{folder}: its path is not UTF-8, so that what comes from it cannot be recorded; rename it")
+    return place
+
+
+def is_utf8(name: str) -> bool:
+    """Whether a file's name can be recorded: half a surrogate pair stands for a byte that is no part of UTF-8."""
+    return name == name.encode(errors="ignore").decode()
 
 
 def digest_in(corpus: Corpus, document_id: str) -> str:

@@ -20,7 +20,7 @@ from pathspec import GitIgnoreSpec
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_each, with_file
 from quoth.corpus.manifest import SYNC
-from quoth.corpus.origins import Digests, Origins, as_read, digest_in, digest_of, place_of, read_record
+from quoth.corpus.origins import Digests, Origins, as_read, digest_in, digest_of, is_utf8, place_of, read_record
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.records import Document
 from quoth.sources.files import FILES, Source, check_parsers, files_below, format_of, readable
@@ -133,7 +133,9 @@ class _Sync:
             except OSError as error:
                 self._done.unreadable[name] = f"cannot be read ({error.strerror})"
             else:
-                if known and known["digest"] == facts["digest"]:
+                if not is_utf8(name):
+                    self._done.unreadable[name] = "its name is not UTF-8; rename it"
+                elif known and known["digest"] == facts["digest"]:
                     self._done.unchanged += 1
                     known |= facts
                 else:
