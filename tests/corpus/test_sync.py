@@ -348,6 +348,30 @@ def test_a_watch_begins_with_nothing_and_waits_for_who_writes(
     assert documents(Corpus.open(place)) == {"b.txt": "The second text.", "c.txt": "The third text."}
 
 
+def test_a_watch_goes_on_when_the_folder_was_away_or_empty(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder / "a.txt", "One.")
+    away = folder.with_name("away")
+
+    def empty() -> None:
+        write(away / "b.txt", "Two.")
+        folder.mkdir()
+
+    def back() -> None:
+        folder.rmdir()
+        away.rename(folder)
+
+    before_looks = iter([lambda: folder.rename(away), int, empty, back])
+    monkeypatch.setattr(
+        "quoth.cli.sync.time",
+        SimpleNamespace(sleep=lambda _: next(before_looks, Mock(side_effect=KeyboardInterrupt))()),
+    )
+    _, out, error = run("sync", folder, tmp_path / "s.quoth", "--watch", "1")
+    assert (error.count("no such folder"), error.count("no file in it can be read")) == (1, 1)
+    assert [line for line in out.splitlines() if line[0] in "+~-"] == ["+ a.txt", "+ b.txt"]
+
+
 def test_a_damaged_record_is_named(corpus: Corpus, folder: Path) -> None:
     write(folder / "a.txt", "One.")
     sync(corpus, folder)

@@ -69,16 +69,18 @@ def sync(
                 shutil.rmtree(directory)
     if watch is None and done.unreadable:
         raise typer.Exit(1)
-    is_locked = False
+    told = ""
     while watch is not None:
         time.sleep(min(watch, LONGEST_WAIT))
         try:
-            _once(corpus, folder, vectors, dry_run, delete_all, as_json, quiet=not is_locked)
-            is_locked = False
-        except LockedError as error:  # the next look does it
-            if not is_locked:
+            _once(corpus, folder, vectors, dry_run, delete_all, as_json, quiet=not told)
+            told = ""
+        except BrokenPipeError:  # nobody reads what this prints
+            raise
+        except (LockedError, InputError, OSError) as error:  # the next look does it
+            if str(error) != told:
                 note(str(error))
-            is_locked = True
+            told = str(error)
 
 
 def _opened(directory: Path, folder: Path) -> "tuple[Corpus, bool]":
