@@ -267,6 +267,18 @@ def test_ids_of_several_files_stay_apart_whichever_changes(corpus: Corpus, folde
     assert sync(corpus, folder).unreadable == {"b.csv": "3: id '1' occurs twice"}
 
 
+def test_a_record_that_moves_to_a_later_file_keeps_its_id(corpus: Corpus, folder: Path) -> None:
+    one, two, three = ({"id": each, "text": f"The text of {each}."} for each in "123")
+    write(folder / "a.jsonl", rows(one, two))
+    write(folder / "b.jsonl", rows(three))
+    sync(corpus, folder)
+    write(folder / "a.jsonl", rows(one))
+    write(folder / "b.jsonl", rows(two | {"text": "Changed."}, three))
+    assert sync(corpus, folder).changed == ["a.jsonl", "b.jsonl"]
+    assert documents(corpus) == {"1": "The text of 1.", "2": "Changed.", "3": "The text of 3."}
+    assert not sync(corpus, folder)
+
+
 def test_what_was_indexed_before_is_taken_over(run: Run, folder: Path, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         write(folder / f"{name}.txt", f"The text of {name}.")

@@ -158,6 +158,9 @@ class _Sync:
                     continue
                 facts["documents"] = {each.id: digest_of(each) for each in own}
                 self._count(name, facts["documents"])
+                # What the file had before is free for the files that follow, whose it may be by now.
+                before = self._files.get(name, facts)["documents"]
+                self._owner |= {each: "" for each in before if self._owner.get(each) == name}
                 self._owner |= dict.fromkeys(facts["documents"], name)
                 step[name] = facts
                 documents += own
