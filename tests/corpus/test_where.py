@@ -300,6 +300,16 @@ def test_commands_take_a_condition_and_a_date(minutes: Path, run: Run) -> None:
     assert "'May' is not a date; write 2024, 2024-05" in run("ask", minutes, "Who?", "--as-of", "May")[2]
 
 
+def test_a_document_has_its_own_id_and_title_whatever_its_metadata(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    facts = {"id": "row", "title": "Theirs"}
+    corpus.add([Document("a", "Ours", "One.", facts), Document("b", "", "Two.", facts), Document("c", "", "Three.")])
+    found = {test: [each.id for each in corpus.where(test).documents()] for test in ("id = 'a'", "title = 'Ours'")}
+    assert found == {"id = 'a'": ["a"], "title = 'Ours'": ["a"]}
+    assert [each.id for each in corpus.where("title = 'Theirs'").documents()] == ["b"]
+    assert [each.id for each in corpus.where("title = ''").documents()] == ["c"]
+
+
 def test_fields_and_their_values(records: Corpus) -> None:
     fields = records.fields()
     assert fields["source"] == {"documents": 4, "values": {"minutes": 2, "letters": 1, "O'Neill": 1}}

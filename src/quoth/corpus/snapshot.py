@@ -168,7 +168,7 @@ class Snapshot:
         for segment in self.segments:
             for number in self.live_documents(segment):
                 document_id, title, metadata = segment.record(number)
-                keeps = condition({"id": document_id, "title": title, **metadata})
+                keeps = condition({**metadata, "id": document_id, "title": title or metadata.get("title", "")})
                 if keeps and condition.once:
                     text = digest_of(plain(segment.document(number).text))
                     keeps = text not in met
