@@ -188,8 +188,11 @@ def test_replace_deletes_in_the_same_commit(corpus: Path) -> None:
     gone = (each for each in ("a.txt", "b.txt", "c.txt", "c.txt") if len(taken) == 2)  # asked for after the documents
     assert opened.replace(documents, delete=gone) == 1
     assert (opened.snapshot, [each.text for each in opened.documents()]) == (2, ["One.", "Two, changed."])
-    assert opened.replace([], delete=["a.txt"]) == 0
+    assert opened.replace([], delete="a.txt") == 0
     assert (opened.snapshot, opened.num_documents, opened.num_passages) == (3, 1, 1)
+    more = [Document("b.txt", "b", "Two, again."), Document("new.txt", "new", "New.")]
+    assert opened.replace(more, delete=["new.txt", "b.txt"]) == 2
+    assert [each.text for each in opened.documents()] == ["Two, again.", "New."]
     opened.compact()
     opened.verify()
 

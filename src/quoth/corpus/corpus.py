@@ -232,8 +232,8 @@ class Corpus(CorpusView):
         Args:
             documents (Iterable[Document]): New and changed documents; unchanged ones may be among them.
             progress (Callable[[int], None] | None): Receives the number of documents so far. Default: None.
-            delete (Iterable[str]): Ids of documents to delete in the same commit, unless they are among `documents`,
-                after which they are taken. Default: none.
+            delete (Iterable[str]): Ids of documents to delete in the same commit, or a single id, unless they are
+                among `documents`, after which they are taken. Default: none.
 
         Returns:
             The number of documents written, which are the new and the changed ones.
@@ -253,8 +253,9 @@ class Corpus(CorpusView):
             >>> plan.document("monday").text
             'The meeting is on Thursday.'
         """
+        ids = [delete] if isinstance(delete, str) else delete
         with self._writing() as writer:
-            return writer.replace(split_documents(documents, self.splitter, progress), delete)
+            return writer.replace(split_documents(documents, self.splitter, progress), ids)
 
     def add_written(self, folders: Generator[Path]) -> int:
         """Like `add`, with segments that other processes have written by `writer.write_segment`.

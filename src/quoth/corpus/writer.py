@@ -201,7 +201,8 @@ class Writer:
         for segment in segments:
             deleted |= {deletion(*replaced) for replaced in self._replaced(segment, new, kept_D)}
             new.append(segment)
-        gone = {deletion(*self.snapshot.locate(document_id)) for document_id in delete}
+        others = (each for each in delete if all(segment.find(each) is None for segment in new))
+        gone = {deletion(*self.snapshot.locate(document_id)) for document_id in others}
         deleted |= {document for document in gone if not (kept_D and kept_D[document[0]])}
         if new or deleted:
             self.commit(new, self.snapshot.deletions.plus(deleted))
