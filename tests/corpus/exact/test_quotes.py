@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth import Corpus, Document, Evidence, verify_quote
-from quoth.corpus.exact.quotes import MOST_CHARACTERS, nearest_part
+from quoth.corpus.exact.quotes import MOST_CHARACTERS, nearest_part, verify_quotes
 from quoth.errors import InputError
 
 TEXTS = {
@@ -100,6 +100,15 @@ def test_whole_words_come_first_and_no_more_than_asked_for(corpus: Corpus) -> No
         ("other", 46),
     ]
     assert len(verify_quote(corpus, "Bizet", max_places=1).places) == 1
+
+
+def test_whole_words_of_all_corpora_come_first(corpus: Corpus, tmp_path: Path) -> None:
+    cut = Corpus.create(tmp_path / "cut.quoth")
+    cut.add([Document("cut", "", "Bizets. Bizet")])
+    places = verify_quotes([cut, corpus], "Bizet", max_places=6).places
+    assert [(each.document_id, each.start) for each in places] == [
+        *(("cut", 8), ("carmen", 45), ("other", 0), ("other", 7), ("other", 17), ("cut", 0))
+    ]
 
 
 def test_what_is_deleted_or_only_a_title_or_metadata_does_not_occur(tmp_path: Path) -> None:

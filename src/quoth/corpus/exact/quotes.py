@@ -118,11 +118,12 @@ def verify_quote(corpus: Corpus, text: str, max_places: int = 10) -> Verificatio
 def verify_quotes(corpora: Sequence[Corpus], text: str, max_places: int = 10) -> Verification:
     """`verify_quote` in several corpora; what is nearest is told if the text occurs in none. Raises as it does."""
     found = [verify_quote(corpus, text, max_places) for corpus in corpora]
-    places = [place for one in found for place in one.places]
+    whole = [place for one in found for place in one.places[: one.num_whole]]
+    cut = [place for one in found for place in one.places[one.num_whole :]]
     nearest = sorted((place for one in found for place in one.nearest), key=lambda place: -place.score)
     num_places, num_whole = sum(one.num_places for one in found), sum(one.num_whole for one in found)
     told = () if num_places else tuple(nearest[:NEAREST])
-    return Verification(text, num_places, num_whole, tuple(places[:max_places]), told)
+    return Verification(text, num_places, num_whole, tuple([*whole, *cut][:max_places]), told)
 
 
 def _occurrences(corpus: Corpus, words: Sequence[str], longest: bytes) -> Iterator[tuple[_Shown, int, int]]:
