@@ -499,6 +499,11 @@ def test_bm25_search_ranks_several_corpora_as_one(corpus: Path, tmp_path: Path, 
     scores = [json.loads(line)["score"] for line in lines]
     assert {json.loads(line)["document_id"] for line in lines} == {"demetrios", "church"}
     assert scores == sorted(scores, reverse=True)
+    (link := tmp_path / "link.quoth").symlink_to(other.path)
+    again = ("--corpus", f"{other.path}/../other.quoth", "--corpus", link, "--corpus", corpus)
+    assert (
+        run("search", corpus, "church Thessaloniki", "--corpus", other.path, *again, "--json")[1].splitlines() == lines
+    )
 
 
 def test_a_search_in_an_empty_corpus_says_so(tmp_path: Path, run: Run) -> None:

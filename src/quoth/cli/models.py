@@ -46,7 +46,10 @@ def open_corpora(
     from quoth.corpus.view import parts
     from quoth.corpus.where import dated
 
-    corpora = [*map(open_corpus, dict.fromkeys([first, *(more or ())]))]
+    spelt: dict[str, Path] = {}
+    for path in (first, *(more or ())):
+        spelt.setdefault(os.path.realpath(path), path)
+    corpora = [*map(open_corpus, spelt.values())]
     if as_of is not None:
         corpora = parts(corpora, dated(as_of))
     return corpora if where is None else parts(corpora, where)
