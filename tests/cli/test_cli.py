@@ -26,6 +26,7 @@ from quoth import NPM, REALM, Corpus, Document, Evidence, Prediction
 from quoth.answers.options import FillOptions
 from quoth.cli import demo, query
 from quoth.cli import embed as cli_embed
+from quoth.cli.info import bytes_of
 from quoth.cli.main import program
 from quoth.cli.options import Format, label_words, pairs
 from quoth.cli.output import plural, size
@@ -248,6 +249,23 @@ def test_info_counts_segments_and_shows_the_largest(tmp_path: Path, run: Run) ->
     (line,) = re.findall("^segments +(.*)$", run("info", corpus.path)[1], re.MULTILINE)
     assert re.fullmatch(r"8, the largest: 8 passages [\d.]+ kB, 7 passages .*, 3 passages [\d.]+ kB", line)
     assert len(json.loads(run("info", corpus.path, "--json")[1])["segments"]) == 8
+
+
+def test_bytes_are_counted_while_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("kept", "gone before", "gone after"):
+        (tmp_path / name).write_bytes(b"12345")
+
+    def meanwhile(path: Path, **options: Any) -> os.stat_result:
+        if path.name == "gone before":
+            path.unlink()
+        found = stat(path, **options)
+        if path.name == "gone after":
+            path.unlink()
+        return found
+
+    stat = Path.stat
+    monkeypatch.setattr(Path, "stat", meanwhile)
+    assert bytes_of(tmp_path) == 10
 
 
 def test_a_recall_that_is_not_reached_is_told(

@@ -3,6 +3,8 @@
 Knows how to count its documents, segments, vectors and bytes. Does not know how a corpus is stored.
 """
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,5 +148,10 @@ def _tables(directory: Path, segments: list[str]) -> list[dict[str, Any]]:
 
 
 def bytes_of(folder: Path) -> int:
-    """The bytes of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    """The bytes of all files below a folder, without those that another process removes meanwhile."""
+    total = 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(at, name).stat().st_size
+    return total
