@@ -35,6 +35,7 @@ def corpus(tmp_path: Path) -> Path:
         (("x", "--limit", "queue=many"), "--limit queue=many is not a number"),
         (("x", "--limit", "body=many"), "not an amount of memory"),
         (("x", "--limit", "timeout=0"), "limit timeout is 0.0"),
+        (("x", "--limit", "timeout=1e10"), "limit timeout is 10000000000.0; it must be from 0.001 to 86400"),
         (("x", "--token-file", "/none"), "--token-file /none"),
         (("x", "y", "--ray"), "--ray serves one corpus"),
         (("x", "--ray", "--search", "quoth-zero-ner"), "leave one out"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Annotated, Any
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
 from quoth.errors import InputError
 from quoth.fields import Count, check_fields
@@ -29,10 +29,10 @@ class Limits:
 
     `body` bytes, `text` characters of each text, `texts` texts in a list, `neighbours` of a query, `passages` read or
     searched inside, `answers` and places of evidence; `concurrency` batches at work at once, each of `batch` texts,
-    while `queue` requests wait; `timeout` seconds until a request is given up, and until its reply must have been read.
-    A reply contains `reply` characters of text at most; a file whose pages are shown has `file` bytes.
+    while `queue` requests wait; `timeout` seconds until a request is given up, and until its reply must have been read,
+    at most a day. A reply contains `reply` characters of text at most; a file whose pages are shown has `file` bytes.
 
-    Raises InputError unless all are above 0.
+    Raises InputError unless all are above 0, and `timeout` is at most a day.
     """
 
     body: Count = 1_000_000
@@ -44,7 +44,7 @@ class Limits:
     concurrency: Count = 2
     queue: Count = 256
     batch: Count = 16
-    timeout: Annotated[float, Ge(0.001)] = 60.0
+    timeout: Annotated[float, Ge(0.001), Le(86_400)] = 60.0
     reply: Count = 1_000_000
     file: Count = 100_000_000
 
