@@ -191,6 +191,9 @@ def test_an_export_is_printed_or_refused(path: Path, capfdbinary: pytest.Capture
     lines = capfdbinary.readouterr().out.splitlines()
     assert [json.loads(each)["id"] for each in lines] == ["a", "b", "c"]
     assert main(["export", str(path), "-o", str(path.parent / "x.txt")]) == 2
+    capfdbinary.readouterr()
+    assert main(["export", str(path), "-o", "/nonexistent/x.jsonl"]) == 1
+    assert capfdbinary.readouterr().err == b"quoth: /nonexistent/x.jsonl: No such file or directory\n"
 
 
 def test_another_corpus_in_the_same_place_is_noticed(path: Path, tmp_path: Path) -> None:

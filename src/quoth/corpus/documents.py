@@ -228,6 +228,10 @@ def create_lines(file: str) -> Iterator[IO[bytes]]:
         fsync_path(part)
         part.replace(final)
         fsync_path(final.absolute().parent)
+    except OSError as error:
+        if error.filename and Path(error.filename) == part:
+            error.filename = file
+        raise
     finally:
         part.unlink(missing_ok=True)
 
