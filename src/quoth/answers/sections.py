@@ -49,6 +49,7 @@ _ALIKE = (
     (re.compile(rf"\b(?:{_WHAT}|needs?|go(?:es)? in(?:to)?|buy|contains?)\b", re.IGNORECASE), "ingredients"),
 )
 """Questions, and headings without a term of their own, that mean a term, whether they have it or not."""
+_ALL_MEANT = {term for _, word in _ALIKE for term in analyse(word)}
 _BARE = re.compile(rf"(?:{_HOW}|{_WHAT}|how to make it|what you(?: will|['’]ll) need)\s*:?", re.IGNORECASE)
 """Lines that are headings wherever they stand."""
 
@@ -88,6 +89,11 @@ def _sections(question: str, around: Passage) -> Iterator[tuple[int, int, int]]:
 
 def _terms(text: str) -> set[str]:
     return {*analyse(text)} - _IGNORED
+
+
+def _meant(text: str) -> set[str]:
+    """The terms that a question or a heading means."""
+    return {term for pattern, word in _ALIKE if pattern.search(text) for term in analyse(word)}
 
 
 def _label(text: str, line: Line) -> str:
@@ -135,13 +141,6 @@ def _heads(text: str, lines: list[Line], i: int) -> bool:
     if body.endswith("?"):
         return line.above != 1 and len(body) <= 2 * SHORT and not below.endswith("?")
     return body.isupper() and _is_short(text, line) and not below.isupper()
-
-
-_ALL_MEANT = {term for _, word in _ALIKE for term in analyse(word)}
-
-
-def _meant(text: str) -> set[str]:
-    return {term for pattern, word in _ALIKE if pattern.search(text) for term in analyse(word)}
 
 
 def _headed(text: str, lines: list[Line], question: str, title: set[str]) -> Iterator[tuple[int, int, int]]:
