@@ -65,8 +65,8 @@ def test_a_web_page_is_read_where_there_is_no_plain_text() -> None:
 @pytest.mark.parametrize("charset", ["us-ascii", "x-unknown", "iso-8859-1"])
 def test_letters_of_any_charset(charset: str) -> None:
     head = f"Subject: Note\nContent-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: 8bit\n\n"
-    letters = "Der Schlüssel liegt unter der Fußmatte am Eingang, für Gäste und Mitglieder."
-    encoding = "latin-1" if charset == "iso-8859-1" else "utf-8"
+    letters = "Der „Schlüssel“ liegt unter der Fußmatte am Eingang, für Gäste und Mitglieder."
+    encoding = "cp1252" if charset == "iso-8859-1" else "utf-8"
     assert eml.read((head + letters).encode(encoding)).text == f"Subject: Note\n\n{letters}"
 
 

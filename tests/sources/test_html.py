@@ -87,6 +87,12 @@ def test_the_encoding_is_what_the_page_says(head: str, encoding: str) -> None:
     assert read(f"{head}<p>Łódź, Köln</p>".encode(encoding)).text == "Łódź, Köln"
 
 
+def test_the_encoding_is_what_browsers_take_it_for() -> None:
+    assert read("<meta charset=iso-8859-1><p>“Yes” – it’s 5 €".encode("cp1252")).text == "“Yes” – it’s 5 €"
+    page = '<?xml version="1.0" encoding="utf-16"?><html><body><p>Köln </p></body></html>'
+    assert read(page.encode()).text == "Köln"
+
+
 def test_a_page_that_is_nested_too_deep_says_so() -> None:
     with pytest.raises(ValueError, match="nested more than 500 deep"):
         read(b"<div>" * 2000 + b"x")

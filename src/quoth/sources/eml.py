@@ -11,7 +11,7 @@ from email.policy import default
 from itertools import groupby
 
 from quoth.sources import html
-from quoth.sources.files import decode
+from quoth.sources.files import decode, meant
 from quoth.sources.source import Source, Text
 
 _HEADS = ("From", "To", "Cc", "Date", "Subject")
@@ -46,7 +46,7 @@ def _body(message: EmailMessage) -> list[list[str]]:
     content = body.get_payload(decode=True)
     assert isinstance(content, bytes)
     with suppress(LookupError, UnicodeError):
-        content = b"\xef\xbb\xbf" + content.decode(body.get_content_charset("us-ascii")).encode()
+        content = b"\xef\xbb\xbf" + content.decode(meant(body.get_content_charset("us-ascii"))).encode()
     if body.get_content_subtype() == "html":
         return [html.read(content).text.splitlines()]
     parts = [[*lines] for _, lines in groupby(decode(content)[0].splitlines(), _depth)]

@@ -214,6 +214,12 @@ def decode(content: bytes) -> tuple[str, str]:
     return text, encoding
 
 
+def meant(encoding: str) -> str:
+    """The encoding that web pages and mail mean by this name, as browsers take it: Latin-1 itself has no quotation
+    marks and no €. Raises LookupError if there is none."""
+    return "cp1252" if codecs.lookup(encoding).name == "iso8859-1" else encoding
+
+
 def tell(name: str, encoding: str) -> None:
     """Warns of an encoding that is a guess."""
     if encoding not in (UTF_8, UTF_16):

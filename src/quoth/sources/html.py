@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from quoth.sources import tables
-from quoth.sources.files import decode
+from quoth.sources.files import decode, meant
 from quoth.sources.numbers import written
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, Box, boxed
@@ -27,8 +27,11 @@ _BLOCKS = re.compile(
     "fieldset|center|t[dhr]|caption|t(head|body|foot)"
 )
 _ENCODING = re.compile(
-    rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([\w-]+)", re.I
+    rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*(?!utf-?16)([\w-]+)|"
+    rb"<\?xml[^>]{0,100}?encoding\s*=\s*[\"'](?!utf-?16)([\w-]+)",
+    re.I,
 )
+"""What is written in bytes of ASCII cannot truly say UTF-16."""
 _NAME = re.compile("[a-z][a-z0-9]*")
 _XML = re.compile(r"\s*<\?xml\b")
 _EMPTY = re.compile(r"<((?!(?:area|br|col|hr|img|input|link|meta|wbr)\b)([\w:-]+)\b(?:\s[^<>]*)?)/>")
@@ -76,7 +79,7 @@ def _characters(content: bytes) -> str:
     said = _ENCODING.search(content[:4096])
     if said and not content.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         try:
-            return content.decode((said[1] or said[2]).decode())
+            return content.decode(meant((said[1] or said[2]).decode()))
         except (LookupError, ValueError):
             pass
     return decode(content)[0]
