@@ -70,6 +70,35 @@ def test_letters_of_any_charset(charset: str) -> None:
     assert eml.read((head + letters).encode(encoding)).text == f"Subject: Note\n\n{letters}"
 
 
+def in_parts(*parts: EmailMessage, kind: str = "mixed") -> EmailMessage:
+    made = EmailMessage()
+    made["Content-Type"] = f"multipart/{kind}"
+    for part in parts:
+        made.attach(part)
+    return made
+
+
+def test_all_parts_that_a_reader_sees_in_their_order() -> None:
+    file, log = EmailMessage(), EmailMessage()
+    file.set_content(b"%PDF", maintype="application", subtype="pdf", disposition="inline")
+    log.set_content("no\n", disposition="attachment")
+    both = message(("plain", "Here is the plan.\n"), ("html", "<p>other</p>"))
+    page = in_parts(message(("html", "<p>It is Monday.</p>")), file, kind="related")
+    second, foot = message(("plain", "The budget is 500.\n")), message(("plain", "___\nlist"))
+    made = in_parts(both, file, second, log, in_parts(page, foot))
+    made["Subject"] = "Plan"
+    source = eml.read(made.as_bytes())
+    assert source.text == "Subject: Plan\n\nHere is the plan.\n\nThe budget is 500.\n\nIt is Monday.\n\n___\nlist"
+    assert [line for *_, line in source.runs] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("said", ['"', "a@[x", ".@", "[SMTP:x@example.org]"])
+def test_addresses_that_are_written_wrongly_are_kept_as_they_are(said: str) -> None:
+    assert eml.read(f"From: {said}\n\nHello.".encode()).text == f"From: {said}\n\nHello."
+    named = f"To: =?utf-8?q?Zo=C3=AB?= <z@example.org>,\n {said}\n\nHello."
+    assert "Zoë" in eml.read(named.encode()).text
+
+
 def test_what_is_no_message_or_has_no_text() -> None:
     with pytest.raises(ValueError, match="is it a message"):
         eml.read(b"The key is under the mat.")
