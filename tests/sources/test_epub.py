@@ -30,9 +30,15 @@ xmlns="http://www.w3.org/2001/04/xmlenc#"><CipherData><CipherReference URI="{}"/
 </EncryptedData></encryption>"""
 
 
-def written(**more: str) -> bytes:
+_THREE = """<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops">
+<head><title/><script src="a.js"/></head><body><section epub:type="chapter"><header><h2>Two</h2></header>
+<p>Before <span epub:type="pagebreak" id="p12" title="> 12"/>after.<a epub:type="z3998:x noteref" href="#n">1</a></p>
+<aside epub:type="footnote"><p>A note.</p></aside><aside><p>Beside it.</p></aside></section></body></html>"""
+
+
+def written(one: str = _ONE, **more: str) -> bytes:
     files = {"META-INF/container.xml": _CONTAINER, "OPS/book.opf": _BOOK, "OPS/nav.xhtml": "<p>Contents</p>"}
-    files |= {"OPS/text/one.xhtml": _ONE, "OPS/text/two b.xhtml": _TWO}
+    files |= {"OPS/text/one.xhtml": one, "OPS/text/two b.xhtml": _TWO}
     files |= {f"META-INF/{name}.xml": content for name, content in more.items()}
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
@@ -52,6 +58,10 @@ def test_parts_in_reading_order(encrypted: str | None) -> None:
         ("It is cold.", "part 3, body > p"),
         ("After.", "part 5, body > p"),
     ]
+
+
+def test_a_chapter_without_a_declaration_and_its_notes() -> None:
+    assert epub.read(written(_THREE)).text == "Two\n\nBefore after.\n\nA note.\n\nAfter."
 
 
 def test_what_is_no_book_says_so() -> None:

@@ -20,6 +20,7 @@ _LEFT_OUT = re.compile(
     "audio|video|dialog|menu|head|del|s|strike|[!_].*|-comment"
 )
 _ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "dialog"}
+_NOTES = {"footnote", "endnote", "rearnote", "doc-footnote", "doc-endnote"}
 _MARKS = {"noteref", "backlink", "pagebreak", "doc-noteref", "doc-backlink", "doc-pagebreak"}
 """Roles of what is not part of a book's text: references to notes, and numbers of pages."""
 _BLOCKS = re.compile(
@@ -33,8 +34,10 @@ _ENCODING = re.compile(
 )
 """What is written in bytes of ASCII cannot truly say UTF-16."""
 _NAME = re.compile("[a-z][a-z0-9]*")
-_XML = re.compile(r"\s*<\?xml\b")
-_EMPTY = re.compile(r"<((?!(?:area|br|col|hr|img|input|link|meta|wbr)\b)([\w:-]+)\b(?:\s[^<>]*)?)/>")
+_XML = re.compile(r"(?s)\s*<\?xml\b|.{0,1000}?<html\b[^<>]*\sxmlns=[\"']http://www\.w3\.org/1999/xhtml\b")
+_EMPTY = re.compile(
+    r"<((?!(?:area|br|col|hr|img|input|link|meta|wbr)\b)([\w:-]+)\b(?:\s(?:[^<>\"']|\"[^<\"]*\"|'[^<']*')*)?)/>"
+)
 """An element that XML lets end where it begins; HTML would put all that follows into it."""
 _DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
 _HEADING = re.compile("h[1-6]")
@@ -108,18 +111,15 @@ def _with_paths(node: Any, path: str) -> Iterator[tuple[Any, str]]:
 
 
 def _is_left_out(node: Any) -> bool:
-    if _LEFT_OUT.fullmatch(node.tag):
-        return not (node.tag == "button" and _HEADING.fullmatch(node.parent.tag))  # which shows what is below
     given = node.attributes
+    roles = {given.get("role"), *(given.get("epub:type") or "").split()}
+    if _LEFT_OUT.fullmatch(node.tag) and not (node.tag == "aside" and roles & _NOTES):
+        return not (node.tag == "button" and _HEADING.fullmatch(node.parent.tag))  # which shows what is below
     if (node.tag == "form" and node.css_first(_TEXT) is None) or _HIDDEN.search(given.get("style") or ""):
         return True
     hidden = "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _ROLES
-    is_mark = not _MARKS.isdisjoint({given.get("role"), given.get("epub:type")})
-    return (
-        hidden
-        or is_mark
-        or (node.tag == "header" and node.css_first("h1") is None and not _is_inside(node, "article", "main"))
-    )
+    is_banner = node.tag == "header" and node.css_first("h1") is None
+    return hidden or bool(roles & _MARKS) or (is_banner and not _is_inside(node, "article", "main", "section"))
 
 
 class _Writer:
