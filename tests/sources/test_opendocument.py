@@ -7,7 +7,7 @@ import pytest
 
 from quoth.sources import odp, ods, odt
 
-_KINDS = ("office", "text", "table", "meta", "drawing", "presentation", "style")
+_KINDS = ("office", "text", "table", "meta", "drawing", "presentation", "style", "svg-compatible")
 _NAMES = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in _KINDS)
 _MANIFEST = "<manifest/>"
 _META = f"""<office:document-meta {_NAMES} xmlns:dc="http://purl.org/dc/elements/1.1/"><office:meta>
@@ -73,6 +73,31 @@ def test_a_table_and_one_inside_it() -> None:
     places = {source.text[start:end]: place for start, end, place in source.runs}
     assert places["Nairobi"] == "table 1, row 2, cell 2"
     assert places["hills"] == "table 1, row 3, cell 2"
+
+
+def test_what_is_beside_the_text_of_a_cell_or_of_a_picture() -> None:
+    note = "<text:note><text:note-body><text:p>New.</text:p></text:note-body></text:note>"
+    comment = "<office:annotation><text:p>really?</text:p></office:annotation>"
+    picture = "<drawing:frame><svg-compatible:title>Logo</svg-compatible:title></drawing:frame>"
+    frame = f"<drawing:frame>{picture}<drawing:text-box><text:p>of oak</text:p></drawing:text-box></drawing:frame>"
+    cells = "<table:table-cell><text:p>{}</text:p></table:table-cell>".format
+    rows = (("Item", "Cost"), (f"Chair{note}", f"5{comment}"), (f"Desk {frame}", "7"))
+    table = "".join(f"<table:table-row>{''.join(map(cells, row))}</table:table-row>" for row in rows)
+    source = odt.read(written(f"<table:table>{table}</table:table><text:p>See {picture}here.</text:p>"))
+    assert source.text == "Item: Chair | Cost: 5\nItem: Desk of oak | Cost: 7\n\nSee here.\n\nNew."
+
+
+def test_hidden_slides_and_what_is_on_every_slide() -> None:
+    frame = "<drawing:frame presentation:class='{}'><text:p>{}</text:p></drawing:frame>".format
+    often = frame("footer", "The club") + frame("date-time", "1 May") + frame("page-number", "1")
+    style = "<style:style style:name='{}'><style:p presentation:visibility='{}'/></style:style>".format
+    styles = style("dp1", "visible") + style("dp2", "hidden")
+    slides = [f"<drawing:page drawing:style-name='dp{which}'>{frame('', 'Fees')}{often}" for which in (1, 2, 1)]
+    notes = f"<presentation:notes>{often}{frame('notes', 'Say it')}</presentation:notes>"
+    body = "".join(f"{slide}{notes}</drawing:page>" for slide in slides)
+    source = odp.read(written(body, "presentation", styles=styles))
+    assert source.text == "Fees\n\nSay it\n\nFees\n\nSay it"
+    assert [number for *_, number, _ in source.runs] == [1, 1, 3, 3]
 
 
 def test_slides_begin_with_their_titles() -> None:

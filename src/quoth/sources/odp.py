@@ -1,24 +1,36 @@
 """OpenDocument presentations: titles, texts, lists, tables and notes, each with the number of its slide and of its
 paragraph there. Shapes come in the order in which they lie on one another, titles first."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from quoth.sources.opendocument import Lists, Writer, attribute, body_of, characters
+from quoth.sources.opendocument import Lists, Writer, attribute, body_of, characters, styled
 from quoth.sources.source import Piece, Source, Text
+
+_LEFT_OUT = ("header", "footer", "page-number", "date-time")
+"""What is on every slide."""
 
 
 def read(content: bytes) -> Source:
     """The text of an OpenDocument presentation. Raises ValueError if it cannot be opened, or is another kind."""
     body, facts = body_of(content, "presentation")
     text, lists = Text("slide"), Lists(content)
+    hidden = styled(body, "visibility", "hidden")
     for number, slide in enumerate(body.iterchildren("{*}page"), 1):
+        if attribute(slide, "style-name") in hidden:
+            continue
         text.gap()
-        Writer(text, lists, number).blocks(sorted(slide.iterchildren("{*}*"), key=_is_no_title))
+        Writer(text, lists, number).blocks(sorted(_shown(slide.iterchildren("{*}*")), key=_is_no_title))
         text.gap()
-        for paragraph in slide.iterfind("{*}notes//{*}p"):
+        notes = _shown(slide.iterfind("{*}notes/{*}*"))
+        for paragraph in [each for shape in notes for each in shape.iter("{*}p")]:
             text.gap("\n")
             text.pieces([Piece(characters(paragraph), (number, "notes"))])
     return text.source(facts)
+
+
+def _shown(shapes: Iterable[Any]) -> list[Any]:
+    return [shape for shape in shapes if attribute(shape, "class") not in _LEFT_OUT]
 
 
 def _is_no_title(shape: Any) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from quoth.sources.opendocument import CELLS, attribute, body_of, characters, kind_of, repeated
+from quoth.sources.opendocument import CELLS, attribute, body_of, characters, kind_of, repeated, styled
 from quoth.sources.sheets import MOST_EMPTY, Row, written
 from quoth.sources.source import Piece, Source
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
@@ -12,12 +12,7 @@ from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 def read(content: bytes) -> Source:
     """The text of an OpenDocument spreadsheet. Raises ValueError if it cannot be opened, or is another kind."""
     body, facts = body_of(content, "spreadsheet")
-    styles = body.getroottree().iterfind("{*}automatic-styles/{*}style")
-    hidden = {
-        attribute(style, "name")
-        for style in styles
-        if any(attribute(each, "display") == "false" for each in style.iterchildren("{*}table-properties"))
-    }
+    hidden = styled(body, "display", "false")
     shown = [each for each in body.iterchildren("{*}table") if attribute(each, "style-name") not in hidden]
     titles = [attribute(table, "name") for table in shown]
     return written([(title, _rows(table, title)) for table, title in zip(shown, titles, strict=True)], facts)

@@ -159,7 +159,7 @@ class Writer:
         for number, row in enumerate(rows, 1):
             boxes: list[Box] = []
             for cell in row.iterchildren(*CELLS):
-                said = " ".join(characters(each) for each in cell.iter("{*}p", "{*}h"))
+                said = characters(cell)
                 down, across = (int(attribute(cell, f"number-{of}-spanned") or 1) for of in ("rows", "columns"))
                 for _ in range(min(repeated(cell, "columns"), _MOST_REPEATED)):
                     place = f"table {self._tables}, row {number}, cell {len(boxes) + 1}"
@@ -169,6 +169,13 @@ class Writer:
                     goes_on |= {len(boxes) + at: (down - 1, COVERED if at else box) for at in range(across) if down > 1}
                     boxes.append(box)
             yield boxes
+
+
+def styled(body: Any, name: str, value: str) -> set[str]:
+    """The names of the styles that have a property with this value."""
+    styles = body.getroottree().iterfind("{*}automatic-styles/{*}style")
+    having = [style for style in styles if any(attribute(each, name) == value for each in style.iterchildren("{*}*"))]
+    return {attribute(style, "name") for style in having}
 
 
 CELLS = ("{*}table-cell", "{*}covered-table-cell")
@@ -190,13 +197,15 @@ def repeated(part: Any, of: str) -> int:
 
 
 def characters(part: Any) -> str:
-    """The text of a part, without that of the notes in it."""
+    """The text of a part, without that of the notes in it, and what is said of its pictures."""
     said = [part.text or ""]
     for child in part.iterchildren():
         kind = kind_of(child)
         if kind in _SPACES:
             said.append(_SPACES[kind])
-        elif isinstance(child.tag, str) and kind not in _LEFT_OUT and kind != "note":  # else an XML comment
+        elif not isinstance(child.tag, str) or ":svg-" in child.tag:  # an XML comment, a picture's title
+            pass
+        elif kind not in _LEFT_OUT and kind != "note":
             said.append(characters(child) + ("\n" if kind in ("p", "h") else ""))
         said.append(child.tail or "")
     return "".join(said)
