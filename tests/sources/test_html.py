@@ -124,7 +124,26 @@ def test_items_of_ordered_lists_have_their_numbers(page: str, text: str) -> None
         ("<header><p>Our site</p></header><p>Text.", "Text."),
         ("<p style='color: red; DISPLAY : none'>x<p>Text.", "Text."),
         ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n9. b\n10. c"),
+        (f"<ol start={'9' * 5000}><li value={'9' * 5000}>a</ol>", "- a"),
     ],
 )
 def test_what_is_the_pages_own_text(body: str, text: str) -> None:
     assert read(f"<body>{body}</body>".encode()).text == text
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (
+            "<tr><td>North<td>York<td rowspan=2>Ann<tr><td>East",
+            "City: York | Manager: Ann\nRegion: East | Manager: Ann",
+        ),
+        ("<tr><td>North<td rowspan=2>York<td rowspan=2>Ann<tr></tr>", "City: York | Manager: Ann"),
+        ("<tr><td>North<td>York<td rowspan=5>Ann<tbody><tr><td>East", "City: York | Manager: Ann\nRegion: East"),
+    ],
+)
+def test_a_cell_spans_rows_of_its_part_of_the_table(rows: str, text: str) -> None:
+    page = (
+        f"<table><thead><tr><th rowspan=9>Region<th>City<th>Manager</thead>{rows}<tr><td>South<td>Bath<td>Bob</table>"
+    )
+    assert read(page.encode()).text == f"Region: North | {text}\nRegion: South | City: Bath | Manager: Bob"

@@ -13,7 +13,7 @@ from quoth.sources import tables
 from quoth.sources.files import decode, meant
 from quoth.sources.numbers import written
 from quoth.sources.source import Piece, Source, Text
-from quoth.sources.tables import COVERED, Box, boxed
+from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 
 _LEFT_OUT = re.compile(
     "script|style|noscript|template|nav|footer|aside|button|select|textarea|input|svg|math|iframe|object|canvas|"
@@ -33,6 +33,7 @@ _ENCODING = re.compile(
     re.I,
 )
 """What is written in bytes of ASCII cannot truly say UTF-16."""
+_DIGITS = re.compile("[0-9]{1,9}")
 _NAME = re.compile("[a-z][a-z0-9]*")
 _XML = re.compile(r"(?s)\s*<\?xml\b|.{0,1000}?<html\b[^<>]*\sxmlns=[\"']http://www\.w3\.org/1999/xhtml\b")
 _EMPTY = re.compile(
@@ -145,8 +146,8 @@ class _Writer:
                 tables.write(self.text, *rows)
             elif child.tag == "li":
                 self.text.gap("\n")
-                if number is not None and (own := child.attributes.get("value") or "").isdecimal() and own.isascii():
-                    number = int(own)
+                if number is not None and (own := _whole(child.attributes.get("value"))) is not None:
+                    number = own
                 self.text.mark("- " if number is None else f"{written(number, node.attributes.get('type') or '1')}. ")
                 number = None if number is None else number + 1
                 self.write(child, where, depth + 1)
@@ -175,8 +176,12 @@ def _first_number(node: Any) -> int | None:
     given = node.attributes
     if node.tag != "ol" or "reversed" in given:
         return None
-    start = given.get("start") or "1"
-    return int(start) if start.isascii() and start.isdecimal() else None
+    return _whole(given.get("start") or "1")
+
+
+def _whole(said: str | None) -> int | None:
+    """A whole number; none has so many digits that Python refuses it."""
+    return int(said) if said and _DIGITS.fullmatch(said) else None
 
 
 def _is_inside(node: Any, *tags: str) -> bool:
@@ -192,7 +197,11 @@ def _rows(table: Any, path: str) -> tuple[list[list[Box]], int] | None:
     rows: list[list[Box]] = []
     marked = 0
     below: dict[int, tuple[int, Box]] = {}
+    part = None
     for tr, where in _within(table, path, {"tr"}):
+        if tr.parent.mem_id != part:
+            part = tr.parent.mem_id
+            below.clear()
         row: list[Box] = []
 
         def fill(row: list[Box] = row) -> None:
@@ -213,7 +222,10 @@ def _rows(table: Any, path: str) -> tuple[list[list[Box]], int] | None:
                     below[len(row)] = (down - 1, COVERED if number else box)
                 row.append(COVERED if number else box)
         fill()
-        if row:
+        while max(below, default=-1) >= len(row):
+            row.append(EMPTY)
+            fill()
+        if cells:
             is_head = tr.parent.tag == "thead" or all(cell.tag == "th" for cell, _ in cells)
             marked += is_head and marked == len(rows)
             rows.append(row)
@@ -250,5 +262,4 @@ def _texts(node: Any, path: str) -> Iterator[Piece]:
 
 
 def _span(cell: Any, name: str) -> int:
-    said = cell.attributes.get(name) or ""
-    return min(int(said), _MOST_SPANNED) if said.isascii() and said.isdecimal() and int(said) else 1
+    return min(_whole(cell.attributes.get(name)) or 1, _MOST_SPANNED)
