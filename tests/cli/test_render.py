@@ -144,6 +144,16 @@ def test_a_context_takes_at_most_three_lines() -> None:
     assert page.count("│") <= 4
 
 
+def test_a_list_is_shown_in_its_lines() -> None:
+    text = "You need:\n- oats\n\n-  an  egg\nBake it."
+    evidence = Evidence("d", "T", 0, 100, 100 + text.index("\nBake"), text, 1.0, context_start=100)
+    listed = Prediction("You need: - oats - an egg", 0.0, 0.8, (evidence,), parts=("oats", "an egg"))
+    lines = shown(show_predictions, "?", [listed]).splitlines()[2:5]
+    assert [line[5:].split("  ")[0] for line in lines] == ["You need:", "- oats", "- an egg"]
+    in_one = replace(listed, text="oats and an egg", evidence=(replace(evidence, context="oats and an egg"),))
+    assert shown(show_predictions, "?", [in_one]).splitlines()[2].startswith("  1  oats and an egg ")
+
+
 def test_markup_in_a_text_is_only_text() -> None:
     evidence = Evidence("[red]", "[/bold]", 0, 0, 6, "[bold] it", 1.0)
     page = shown(show_predictions, "[MASK] [/x]", [Prediction("[bold]", 0.0, 1.0, (evidence,))])

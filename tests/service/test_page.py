@@ -47,7 +47,11 @@ TEXTS = (
     ("berlin", "Berlin & <b>Bär</b>", "Berlin is the capital of Germany. Its mayor is Michael Müller."),
 )
 NEW_MAYOR = ("berlin", "Berlin & <b>Bär</b>", "Berlin is the capital of Germany. Its mayor is Kai Wegner.")
-ANSWERS = {"mayor of Paris": ["Anne Hidalgo"], "Its mayor": ["Michael Müller", "Kai Wegner", "Anne Hidalgo"]}
+ANSWERS = {
+    "mayor of Paris": ["Anne Hidalgo"],
+    "Which things": ["- oats\n- an egg"],
+    "Its mayor": ["Michael Müller", "Kai Wegner", "Anne Hidalgo"],
+}
 
 
 class Scripted:
@@ -95,7 +99,9 @@ class Scripted:
         for phrase in wanted or ["France"]:
             if places := tuple(self._places(phrase, chances[len(found)])):
                 chance = chances[len(found)]
-                found.append(Prediction(phrase, 0.0, chance, places, sequence, self._status(chance, chances[0])))
+                said, items = " ".join(phrase.split()), tuple(phrase.splitlines()) if "\n" in phrase else ()
+                status = self._status(chance, chances[0])
+                found.append(Prediction(said, 0.0, chance, places, sequence, status, parts=items))
         return [] if "nothing" in text else found
 
     def _status(self, chance: float, best: float) -> Status:
@@ -302,6 +308,20 @@ def test_a_place_in_a_sheet_is_told_in_words(tmp_path: Path, browser: Any) -> No
     assert "sheet Mayors, cell B2, characters" in served.page.inner_text("#evidence .facts >> nth=0")
     assert served.page.locator(".sheet").count() == 0
     served.close()
+
+
+def test_a_list_is_shown_in_its_lines(tmp_path: Path, browser: Any) -> None:
+    corpus = quoth.Corpus.create(tmp_path / "cities.quoth")
+    corpus.add([quoth.Document("scones", "Scones", "You need:\n- oats\n- an egg")])
+    served = Served(Backend(corpus), browser)
+    try:
+        served.page.goto(served.address)
+        served.ask("Which things do I need?")
+        served.page.wait_for_selector(".answer")
+        assert served.page.inner_text(".answer .phrase") == "- oats\n- an egg"
+        assert served.page.locator(".answer .said").count() == 0
+    finally:
+        served.close()
 
 
 def test_a_blank_and_several_blanks(served: Served) -> None:
