@@ -1,7 +1,7 @@
 """PDF: the order in which a page is read, what is left out, and that a rectangle encloses the text it is said to."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pypdfium2
@@ -96,6 +96,27 @@ def test_heads_feet_and_page_numbers_are_left_out() -> None:
     assert read(pdf(*pages)).text == "\n\n".join(f"What page {n} says about sums." for n in (1, 2, 3))
     alone = read(pdf(pages[0])).text  # nothing says that it is a head
     assert alone == "Annual report, part 1\n\nWhat page 1 says about sums.\n\nPage 1 of 3"
+
+
+@pytest.mark.parametrize("often", [2, 3])
+def test_large_titles_that_differ_by_a_number_are_no_heads(often: int) -> None:
+    def page(number: int) -> Callable[[Canvas], None]:
+        club = lines("The club of 1998", left=400, top=800, size=16)
+        return both(
+            club, lines(f"Step {number}", top=780, size=16), lines("Take it,", f"put it on {number},", "and wait.")
+        )
+
+    told = read(pdf(*(page(number) for number in range(1, often + 1)))).text
+    assert told == "\n\n".join(f"Step {n}\n\nTake it, put it on {n}, and wait." for n in range(1, often + 1))
+
+
+@pytest.mark.parametrize(
+    ("feet", "left_out"),
+    [(("", "1200"), False), (("", "2"), True), (("", "1"), True), (("1200", "", "", "1203"), True)],
+)
+def test_a_number_at_a_pages_end_is_its_number_if_it_may_be(feet: Sequence[str], left_out: bool) -> None:
+    pages = [both(lines("It weighed, in tons,"), lines(foot, top=60)) for foot in feet]
+    assert all((foot not in read(pdf(*pages)).text) == left_out for foot in feet if foot)
 
 
 def test_hyphens_at_line_ends() -> None:

@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
-from statistics import median
+from statistics import median, median_low
 from typing import NamedTuple
 
 _PAGE_NUMBER = re.compile(r"(page )?[-–—]?\s?(\d+|[ivxlc]+)(\s?(of|/)\s?\d+)?\s?[-–—]?", re.IGNORECASE)
 _EDGE = 0.12
 """The share of a page's height, above and below, in which heads and feet are."""
+_LARGE = 1.2
+"""In heights of a page's usual line: a title."""
 GUTTER, _CLOSE = 0.9, 2.5
 """In heights of a line: the least gap between two pieces, the most between strips that may share columns."""
 ACROSS = 1 / 8
@@ -91,27 +93,38 @@ def bottom_of(strip: Strip) -> float:
 
 
 def without_heads(pages: Sequence[Page]) -> Iterator[Page]:
-    """The pages without running heads, feet and page numbers: what is apart at a page's edge, or aside, and is a number
-    or, but for its numbers, is there on three pages or more, or on both of two; what is close to the text must be there
-    on half of the pages, and be no row of headings."""
+    """The pages without running heads, feet and page numbers: what is apart at a page's edge, or aside, and is its
+    number or, but for its numbers, is there on three pages or more, or on both of two; what is close to the text must
+    be there on half of the pages, and be no row of headings. Large titles are kept if their numbers differ."""
     edges = [[*_edge_strips(page)] for page in pages]
-    asides = [(None, _key(page.aside)) for page in pages]
-    counts = Counter[_Head]([*(key for page in edges for key, *_ in page), *asides])
+    asides = [(None, _key(said(page.aside))) for page in pages]
+    counts = Counter[_Head]([*((above, _key(text)) for page in edges for above, text, *_ in page), *asides])
+    texts = Counter(text for page in edges for _, text, *_ in page)
+    shifts = Counter(_shift(text, at) for at, page in enumerate(edges) for _, text, *_ in page)
     often = min(3, max(2, len(pages)))
-    for page, edge, aside in zip(pages, edges, asides, strict=True):
+    for at, (page, edge, aside) in enumerate(zip(pages, edges, asides, strict=True)):
+        usual = median_low(map(height_of, page.strips)) if page.strips else 0
         left_out = set[int]()
-        for key, number, outermost, apart in edge:
-            is_number = len(pages) > 1 and outermost and _PAGE_NUMBER.fullmatch(key[1])
-            close = len(page.strips[number]) < 3 and counts[key] >= max(3, len(pages) / 2)
-            if (is_number or counts[key] >= often) if apart else close:
+        for above, text, number, outermost, apart in edge:
+            strip, count, shift = page.strips[number], counts[above, _key(text)], _shift(text, at)
+            is_known = shift is None or shift + at <= len(pages) or shifts[shift] > 1
+            is_number = len(pages) > 1 and outermost and is_known and _PAGE_NUMBER.fullmatch(text)
+            is_title = texts[text] == 1 and height_of(strip) > _LARGE * usual
+            is_again = count >= often if apart else len(strip) < 3 and count >= max(3, len(pages) / 2)
+            if (is_number and apart) or (is_again and not is_title):
                 left_out.add(number)
         strips = [strip for number, strip in enumerate(page.strips) if number not in left_out]
         yield replace(page, strips=strips, aside=[] if counts[aside] >= often else page.aside)
 
 
-def _edge_strips(page: Page) -> Iterator[tuple[_Head, int, bool, bool]]:
-    """The strips apart at the upper and the lower edge, and the outermost ones: (is above, text with 0 for each
-    number), number, whether it is the outermost, whether it is apart."""
+def _shift(text: str, at: int) -> int | None:
+    """How far a text that is a number is from that of its page, counted from 0."""
+    return int(text) - at if re.fullmatch("[0-9]{1,9}", text) else None
+
+
+def _edge_strips(page: Page) -> Iterator[tuple[bool, str, int, bool, bool]]:
+    """The strips apart at the upper and the lower edge, and the outermost ones: whether it is above, text, number,
+    whether it is the outermost, whether it is apart."""
     for above in (True, False):
         inward = [*enumerate(page.strips)] if above else [*enumerate(page.strips)][::-1]
         apart = within = 0
@@ -124,11 +137,11 @@ def _edge_strips(page: Page) -> Iterator[tuple[_Head, int, bool, bool]]:
             if depth == len(inward) or gap > 0.8 * height_of(strip):
                 apart = depth
         for depth, (number, strip) in enumerate(inward[: max(apart, min(within, 1))]):
-            yield (above, _key(words_of(strip))), number, depth == 0, depth < apart
+            yield above, said(words_of(strip)), number, depth == 0, depth < apart
 
 
-def _key(line: Line) -> str:
-    return re.sub(r"\d+", "0", said(line))
+def _key(text: str) -> str:
+    return re.sub(r"\d+", "0", text)
 
 
 def said(line: Line) -> str:
