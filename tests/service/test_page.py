@@ -316,6 +316,7 @@ def test_a_list_is_shown_in_its_lines(tmp_path: Path, browser: Any) -> None:
     served = Served(Backend(corpus), browser)
     try:
         served.page.goto(served.address)
+        served.page.wait_for_selector(".empty")
         served.ask("Which things do I need?")
         served.page.wait_for_selector(".answer")
         assert served.page.inner_text(".answer .phrase") == "- oats\n- an egg"
