@@ -66,7 +66,7 @@ def test_other_weights_are_refused(standing_in: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match=r"model.safetensors' has sha256 .*, not that of .*; leave out --base"):
         locate("quoth-mini", NPMConfig, str(tmp_path / "other"))
     with pytest.raises(ModelNotFoundError, match=rf"has sha256 .*, not that of {MPNET} .*; name one of {MPNET}"):
-        locate(str(over_mpnet(tmp_path)), NPMConfig, str(tmp_path / "other"))
+        locate("quoth-base", NPMConfig, str(tmp_path / "other"))
     with pytest.raises(ModelNotFoundError, match=r"has no model.safetensors"):
         locate("quoth-mini", NPMConfig, str(tmp_path / "nowhere"))
 
@@ -96,14 +96,9 @@ def test_shipped_names(standing_in: Path) -> None:
     assert locate("quoth-mini-single", NPMConfig, str(standing_in)).config.num_masks == 1
 
 
-def over_mpnet(folder: Path) -> Path:
-    (folder / "quoth.json").write_text(json.dumps(NPMConfig(base=MPNET).to_dict()))
-    return folder
-
-
-def test_a_base_that_is_not_shipped_is_on_the_hub_or_in_a_folder(standing_in: Path, tmp_path: Path) -> None:
-    assert locate(str(over_mpnet(tmp_path)), NPMConfig).base == MPNET
-    assert locate(str(tmp_path), NPMConfig, str(standing_in)).base == str(standing_in)
+def test_a_base_that_is_not_shipped_is_on_the_hub_or_in_a_folder(standing_in: Path) -> None:
+    assert locate("quoth-base", NPMConfig).base == MPNET
+    assert locate("quoth-base", NPMConfig, str(standing_in)).base == str(standing_in)
 
 
 def test_a_hub_id_is_taken_as_it_is() -> None:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from quoth.realm.model import REALM
     from quoth.zero_ner.model import ZeroNER
 
-NPMName = Literal["quoth-mini", "quoth-mini-single", "quoth-mini-base", "facebook/npm", "facebook/npm-single"]
+NPMName = Literal[
+    "quoth-mini", "quoth-mini-single", "quoth-mini-base", "quoth-base", "facebook/npm", "facebook/npm-single"
+]
 ReaderName = Literal["quoth-reader", "quoth-reader-small", "quoth-reader-base"]
 REALMName = Literal["quoth-realm", "quoth-realm-base"]
 ZeroNERName = Literal["quoth-zero-ner"]
