@@ -221,7 +221,10 @@ TOLD_AT_ONCE = [
     (["search", "C", "x", "--mode", "entity"], "`quoth embed C --keys entities --model quoth-zero-ner`"),
     (["search", "C", "x", "--mode", "hybrid", "--weight", "tokens=1"], "weight 1.0 of tokens"),
     (["search", "C", "x", "--mode", "dense", "--model", "quoth-reader"], "is a reader and has no vectors"),
-    (["embed", "C", "--model", "nope"], "no model 'nope'; name quoth-mini, quoth-mini-single, quoth-base, quoth-reader"),
+    (
+        ["embed", "C", "--model", "nope"],
+        "no model 'nope'; name quoth-mini, quoth-mini-single, quoth-base, quoth-reader",
+    ),
     (["embed", "C", "--model", "quoth-mni"], "no model 'quoth-mni'; did you mean quoth-mini?"),
     (["embed", "C", "--model", "./nope"], "no model './nope'"),
     (["embed", "C", "--model", "C"], "has no model; it needs config.json"),
