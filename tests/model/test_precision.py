@@ -15,7 +15,8 @@ DOCUMENTS = [
     quoth.Document("carmen", "Carmen", "Carmen is an opera by Georges Bizet, first performed in Paris in 1875."),
     quoth.Document("seine", "Seine", "The Seine is a river of France. It flows through Paris to the sea at Le Havre."),
 ]
-NAMES = [name for row in SYSTEMS.values() if row.searches for name in row.shipped]
+NAMES = [name for row in SYSTEMS.values() if row.searches for name in row.shipped if name != "quoth-base"]
+"""All but the one whose base is not in the package."""
 
 
 @pytest.mark.parametrize("name", NAMES)
