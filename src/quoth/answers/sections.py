@@ -14,7 +14,6 @@ from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 from quoth.answers.evidence import Source
-from quoth.records import Passage
 from quoth.text.boundaries import STOP_WORDS
 from quoth.text.passages import FIELDS, SHORT, Line, is_heading, lines_of
 from quoth.text.terms import analyse
@@ -57,34 +56,31 @@ _BARE = re.compile(rf"(?:{_HOW}|{_WHAT}|how to make it|what you(?: will|['’]ll
 def named_sections(question: str, read: Sequence[Source], corpora: Sequence[Corpus]) -> list[Source]:
     """The sections that a question asks for and nothing else, from the documents of the passages that were read; each
     as a passage of its own. If others stand in the way, those whose heading is nearest to what it is about."""
+    reference, meant = _REFERENCE.search(question), _meant(question)
+    asked = _terms(_REFERENCE.sub(" ", question, count=1))
+    label = reference[1] or reference[2] if reference else ""
+    if not label and not asked:
+        return []
     by_name = {corpus.name: corpus for corpus in corpora}
     found: dict[int, dict[tuple[str, str, int], Source]] = {}
     for source in read:
         segment = by_name[source.corpus].segment_of(source.passage.row)
         around = segment.around(source.passage.row - segment.first_row, BEFORE, AFTER)
-        for far, start, end in _sections(question, around):
+        lines, title = lines_of(around.text), _terms(f"{around.title} {around.document_id}")
+        if reference:
+            others = len(asked - title)
+            is_sure = reference[1] or others < len(asked) or not asked
+            ranges = [(others, *each) for each in _numbered(around.text, lines, label)] if is_sure else []
+        else:
+            ranges = [*_headed(around.text, lines, asked, meant, title)]
+        for far, i, j in ranges:
+            start, end = lines[i].start, lines[j - 1].end
             if end - start <= LONGEST:
-                text = around.text[start - around.start : end - around.start]
-                section = replace(around, text=text, start=start, end=end)
-                key = (source.corpus, section.document_id, start)
+                text, at = around.text[start:end], around.start
+                section = replace(around, text=text, start=at + start, end=at + end)
+                key = (source.corpus, section.document_id, section.start)
                 found.setdefault(far, {}).setdefault(key, replace(source, passage=section))
     return [*found[min(found)].values()] if found else []
-
-
-def _sections(question: str, around: Passage) -> Iterator[tuple[int, int, int]]:
-    """The sections of a text that a question names, as characters of the document; and how far above it stands what
-    else the question is about."""
-    text, lines = around.text, lines_of(around.text)
-    title = _terms(f"{around.title} {around.document_id}")
-    if reference := _REFERENCE.search(question):
-        rest = _terms(f"{question[: reference.start()]} {question[reference.end() :]}")
-        label, others = reference[1] or reference[2], len(rest - title)
-        is_sure = reference[1] or others < len(rest) or not rest
-        found = [(others, *each) for each in _numbered(text, lines, label)] if is_sure else []
-    else:
-        found = [*_headed(text, lines, question, title)]
-    for far, i, j in found:
-        yield far, around.start + lines[i].start, around.start + lines[j - 1].end
 
 
 def _terms(text: str) -> set[str]:
@@ -143,18 +139,18 @@ def _heads(text: str, lines: list[Line], i: int) -> bool:
     return body.isupper() and _is_short(text, line) and not below.isupper()
 
 
-def _headed(text: str, lines: list[Line], question: str, title: set[str]) -> Iterator[tuple[int, int, int]]:
+def _headed(
+    text: str, lines: list[Line], asked: set[str], meant: set[str], title: set[str]
+) -> Iterator[tuple[int, int, int]]:
     """What is below a heading, all of whose terms are asked for, if the other terms stand in headings above it, or in
     the title: how many headings above the last of these terms stands, and ranges of lines. A heading that says what the
     question means comes before all others."""
-    asked, meant = _terms(question), _meant(question)
-    heads = [i for i in range(len(lines)) if asked and _heads(text, lines, i)]
+    heads = [i for i in range(len(lines)) if _heads(text, lines, i)]
     bodies = [_LABEL.sub("", text[lines[i].start : lines[i].end], count=1) for i in heads]
     terms = [_terms(body) or _meant(body) for body in bodies]
     for at, (i, own) in enumerate(zip(heads, terms, strict=True)):
-        ends = [
-            k for k in heads[at + 1 :] if k > i + 1 or not bodies[at + 1].endswith(":")
-        ]  # unless it introduces a list
+        # A line that ends in a colon, next to the heading, introduces a list, and ends nothing.
+        ends = [k for k in heads[at + 1 :] if k > i + 1 or not bodies[at + 1].endswith(":")]
         end = ends[0] if ends else len(lines)
         if not own or not own <= asked | meant or end == i + 1:
             continue

@@ -5,6 +5,7 @@ cell. Does not know pages, which Word makes when it shows a document, nor heads 
 """
 
 import posixpath
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,14 +14,12 @@ from typing import Any, NamedTuple
 
 from quoth.sources import tables
 from quoth.sources.numbering import Numbering
-from quoth.sources.office import described, opened, parsed
+from quoth.sources.office import STRICT, described, opened, parsed
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 from quoth.sources.wordml import Styles, W, attribute, below, is_on, symbol
 
 _KINDS = ("styles", "numbering", "footnotes", "endnotes")
-_STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
-"""The name of the same elements in documents that are saved as "strict"."""
 _UNSEEN = {W + name for name in ("vanish", "strike", "dstrike")}
 _GONE = {W + name for name in ("vanish", "del", "moveFrom")}
 """What the mark of a paragraph has that is not to be seen."""
@@ -60,7 +59,7 @@ def _related(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
 def _part(archive: zipfile.ZipFile, name: str) -> Any:
     """A file in XML, without what Word does not show; None if there is none of this name."""
     with suppress(KeyError):
-        root = parsed(archive.read(name).replace(_STRICT, W[1:-1].encode()))
+        root = parsed(re.sub(*STRICT, archive.read(name)))
         for said in (*_asked_for(root), *_in_code(root)):
             said.text = ""
         return root
