@@ -24,7 +24,7 @@ from quoth.npm.config import NPMConfig
 from quoth.training.run import without
 
 MEGABYTES = 60
-PART = 50e6
+PART = 56e6
 """Bytes of a base's weights in one file."""
 BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
