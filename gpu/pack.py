@@ -2,6 +2,7 @@
 
 python gpu/pack.py runs/gpu enwiki-00.jsonl.xz reviews.jsonl.xz --exclude heldout_pages.jsonl
 python gpu/pack.py runs/gpu --base runs/bases/mpnet
+python gpu/pack.py runs/gpu enwiki-00.jsonl.xz --exclude heldout_pages.jsonl --base runs/bases/mpnet --tokens
 
 Another base is packed as 8-bit integers. One of more than 50 MB becomes several files, for several journeys.
 """
@@ -14,13 +15,17 @@ import lzma
 import shutil
 from pathlib import Path
 
+from npm_job import TOKENS
+from npm_job import pack as pack_tokens
 from reader_job import in_parts
 from safetensors.numpy import load_file, save_file
 
 from quoth.corpus.documents import read_documents
 from quoth.encoders.rounding import rounded
 from quoth.hub import SETTINGS_FILE, locate
+from quoth.npm.batches import tokenize_documents
 from quoth.npm.config import NPMConfig
+from quoth.text.tokenizer import FastTokenizer, TextTokenizer
 from quoth.training.run import without
 
 MEGABYTES = 60
@@ -68,6 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
     parser.add_argument("texts", nargs="*", help="documents to train on")
+    parser.add_argument("--tokens", action="store_true", help="pack the base's tokens in place of text, for npm_job.py")
     parser.add_argument("--exclude", default="", help="JSONL of ids and titles that are never trained on")
     parser.add_argument("--questions", nargs="*", default=[], help="questions with answers, for the jobs of REALM")
     parser.add_argument("--cloze", nargs="*", default=[], help="questions made by scripts/cloze_questions.py, likewise")
@@ -77,11 +83,20 @@ def main() -> None:
         pack_other_base(options.base, options.output / "base")
     else:
         pack_base(options.output / "base")
-    count = pack_text(options.output / "text.jsonl.xz", options.texts, options.exclude) if options.texts else 0
+    count = 0
+    if options.tokens:
+        texts = without(read_documents(*options.texts), options.exclude)
+        data = tokenize_documents(
+            texts, TextTokenizer(FastTokenizer(options.output / "base"), num_masks=2, max_tokens=256)
+        )
+        pack_tokens(data, options.output / TOKENS)
+        count = len(set(data.document.tolist()))
+    elif options.texts:
+        count = pack_text(options.output / "text.jsonl.xz", options.texts, options.exclude)
     for kind in ("questions", "cloze"):
         for file in map(Path, getattr(options, kind)):
             shutil.copy(file, options.output / f"{kind}-{file.name}")
-    later = sorted((options.output / "base").glob("part-[1-9]*"))
+    later = sorted((options.output / "base").glob("part-*" if options.tokens else "part-[1-9]*"))
     files = [file for file in options.output.rglob("*") if file.is_file() and file not in later]
     size = sum(file.stat().st_size for file in files) / 1e6
     print(f"{options.output}: {count:,} documents, {size:.1f} MB", *(f"and {file.name}" for file in later))

@@ -20,7 +20,9 @@ from test_reading import EXAMPLES, untrained
 
 import quoth
 from quoth import REALM
+from quoth.corpus.documents import read_documents
 from quoth.hub import MINILM, locate
+from quoth.npm.batches import ARRAYS, tokenize_documents
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.data import ReadingExample, TitledText
 from quoth.reader.spans import legal_in
@@ -28,7 +30,7 @@ from quoth.reader.training import Inputs, distillation_loss, reading_loss
 from quoth.reader.weights import load_reader, trained
 from quoth.realm.trained import PARTS
 from quoth.storage import read_json
-from quoth.text.tokenizer import pair_arrays
+from quoth.text.tokenizer import FastTokenizer, TextTokenizer, pair_arrays
 from tiny import tiny_bert, tiny_mpnet, tiny_npm
 
 ROOT = Path(__file__).parents[1]
@@ -90,6 +92,37 @@ def test_a_job_runs_and_brings_back_its_files(packed: Path, tmp_path: Path, scri
     assert {"facts.json", "log.jsonl", "quoth.json"} <= found
     if name != "full":
         assert quoth.NPM.from_pretrained(tmp_path / "out" / name).single == (name == "npm-single-mini")
+
+
+def test_an_npm_learns_from_packed_tokens_until_the_time_is_over(tmp_path: Path, script: Script) -> None:
+    base, inputs, out = (tmp_path / name for name in ("mpnet", "in", "out"))
+    tiny_mpnet(base, positions=300)
+    script(ROOT / "gpu" / "pack.py", inputs, ATLAS, "--base", base, "--tokens")
+    job = [sys.executable, str(ROOT / "gpu" / "npm_job.py")]
+    arguments = [inputs, "--work", tmp_path / "work", "--batch", 8, "--rank", 4, "--workers", 1, "--rate", 0.1]
+    for seconds, more in ((60, ["--steps", 2]), (0.1, ["--steps", 9])):
+        command = [*job, *map(str, [*arguments, "--out", out, "--seconds", seconds, "--masked", 0, *more])]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert json.loads(said.splitlines()[-1])["steps"] == (2 if seconds == 60 else 0)
+        if seconds == 60:
+            script(ROOT / "gpu" / "npm_job.py", out, "--unpack", "--out", tmp_path / "after")
+    assert [json.loads(line)["clean"] for line in (out / "log.jsonl").read_text().splitlines()] == [True]
+    learned = load_file(tmp_path / "after" / "adapter_model.safetensors")
+    assert {each.shape[0] for name, each in learned.items() if "lora_A" in name} == {4}
+    assert any(each.any() for name, each in learned.items() if "lora_B" in name)  # it begins with zeros
+
+
+def test_tokens_are_packed_and_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "gpu"))
+    job = importlib.import_module("npm_job")
+    tiny_mpnet(tmp_path / "mpnet")
+    tokenizer = TextTokenizer(FastTokenizer(tmp_path / "mpnet"), num_masks=2, max_tokens=256)
+    data = tokenize_documents(read_documents(ATLAS), tokenizer)
+    job.pack(data, tmp_path / job.TOKENS)
+    back = job.unpack(tmp_path / job.TOKENS)
+    for name, kind in ARRAYS.items():
+        assert getattr(back, name).dtype == kind
+        assert np.array_equal(getattr(back, name), getattr(data, name))
 
 
 QUESTIONS = [

@@ -62,10 +62,12 @@ def tiny_bert(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
     return _save(folder, BertModel, config, tokenizer, names, seed)
 
 
-def tiny_mpnet(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
+def tiny_mpnet(
+    folder: Path, text: Iterable[str] = TEXT, seed: int = 0, positions: int = SHAPE["max_position_embeddings"]
+) -> Path:
     """An MPNet, which has BERT's WordPiece and RoBERTa's special tokens and positions."""
     tokenizer = _wordpiece(text, ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"])
-    shape = {**SHAPE, "max_position_embeddings": SHAPE["max_position_embeddings"] + 2}
+    shape = {**SHAPE, "max_position_embeddings": positions + 2}
     config = MPNetConfig(vocab_size=tokenizer.get_vocab_size(), pad_token_id=1, layer_norm_eps=1e-5, **shape)
     return _save(folder, MPNetModel, config, tokenizer, {**_ROBERTA_NAMES, "unk": "[UNK]"}, seed)
 

@@ -16,14 +16,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from quoth.encoders.transformer import pad
 from quoth.npm.collate import Batch
 from quoth.npm.config import NPMConfig, TrainConfig
+from quoth.text.tokenizer import batches_by_length
 from quoth.training.distributed import World
 from quoth.training.losses import contrastive_loss, masked_lm_loss, phrase_contrastive_loss
 
 SIMILARITIES_AT_A_TIME = 1 << 25
+PADDED_TOKENS = 1 << 14
+"""Encoded together, at most: a batch for a GPU has eight times as many, of which a third would be padding."""
 
 
 class Contrast:
@@ -113,12 +117,19 @@ class Contrast:
         return c_KD.requires_grad_(), q_2MD.requires_grad_()
 
     def _states(self, batch: Batch, part: slice) -> Tensor:
-        """The last hidden states of these inputs: [B, T, D]."""
-        ids_BT, attention_BT = pad(batch.inputs[part], self._pad_id)
-        with self._precision():
-            output = self._model(input_ids=ids_BT.to(self._device), attention_mask=attention_BT.to(self._device))
-        states_BTD: Tensor = output.last_hidden_state.float()
-        return states_BTD
+        """The last hidden states of these inputs: [B, T, D]. Those of similar length are encoded together, so that less
+        is padded."""
+        inputs = batch.inputs[part]
+        lengths = [len(ids) for ids in inputs]
+        order, states = list[int](), list[Tensor]()
+        for some in batches_by_length(lengths, PADDED_TOKENS):
+            ids_BT, attention_BT = pad([inputs[number] for number in some], self._pad_id)
+            with self._precision():
+                output = self._model(input_ids=ids_BT.to(self._device), attention_mask=attention_BT.to(self._device))
+            shorter = max(lengths) - ids_BT.shape[1]
+            states.append(functional.pad(output.last_hidden_state, (0, 0, 0, shorter)).float())
+            order += some
+        return torch.cat(states)[self._tensor(np.argsort(order))]
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(self._device.type, torch.bfloat16, enabled=self._config.bf16)
@@ -143,13 +154,14 @@ class Contrast:
         last = self._npm.num_masks - 1
         q_2MD = torch.stack([states_BTD[mask_input - part.start, mask_at + i] for i in (0, last)])
         if self._npm.normalize:
-            c_KD, q_2MD = (torch.nn.functional.normalize(vectors, dim=-1) for vectors in (c_KD, q_2MD))
+            c_KD, q_2MD = (functional.normalize(vectors, dim=-1) for vectors in (c_KD, q_2MD))
         return c_KD, q_2MD
 
     def _contrastive(self, batch: Batch, c_KD: Tensor, q_2MD: Tensor, queries: slice) -> Tensor:
         """These queries' share of the loss, which is a mean over all queries that have a positive."""
         pairs = slice(*np.searchsorted(batch.positive_query, [queries.start, queries.stop]).tolist())
-        mine, everyone = (np.count_nonzero(np.diff(q, prepend=-1)) for q in (batch.positive_query[pairs], batch.positive_query))
+        both = batch.positive_query[pairs], batch.positive_query  # in order, so that counting them needs no sorting
+        mine, everyone = (int(np.count_nonzero(np.diff(each, prepend=-1))) for each in both)
         chunk = self._config.similarity_chunk_size or max(1, SIMILARITIES_AT_A_TIME // max(len(c_KD), 1))
         settings: dict[str, Any] = {
             "scale": self._npm.similarity_scale or c_KD.shape[1] ** -0.5,
