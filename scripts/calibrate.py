@@ -19,7 +19,7 @@ import json
 import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 
@@ -79,6 +79,7 @@ def fill_blanks(
     count: int,
     seed: int,
     among: Sequence[Weights] = WEIGHTS,
+    dense: bool = False,
 ) -> tuple[Weights, list[Judged]]:
     """The weights `among` some by which blanks are filled best, and the first answers by these."""
     rng = random.Random(seed)
@@ -89,6 +90,9 @@ def fill_blanks(
         blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, seed)]
         asked = [(each.text, {each.row}, [each.answer]) for each in blanks]
         both = list(_filled(folder, drawn, asked))
+        if dense:
+            both += _filled(folder, drawn, asked, dense)
+        pages = len(both)
         if short:
             examples = [each for file in short for each in read_examples(file) if each.answers]
             others = [each for file in beside for each in read_examples(file)]
@@ -96,7 +100,7 @@ def fill_blanks(
             chosen = rng.sample(examples, min(len(asked), len(examples)))
             asked = [(each.question, set(), each.texts) for each in chosen]
             both += _filled(folder, beneath, asked)
-    for kind, part in (("drawn", both[: len(blanks)]), ("short", both[len(blanks) :])):
+    for kind, part in (("drawn", both[:pages]), ("short", both[pages:])):
         print(kind)
         _best({weights: _judged(part, weights) for weights in among})
     return _best({weights: _judged(both, weights) for weights in among})
@@ -108,9 +112,12 @@ Filled = tuple[Blank, list[Proposal], list[Proposal]]
 """The blank, what NPM proposes, and what the reader marks."""
 
 
-def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank]) -> Iterator[Filled]:
+def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank], dense: bool = False) -> Iterator[Filled]:
     npm = NPM.from_pretrained(folder, corpus=corpus)
     options = FillOptions(top_k=PROPOSED, distinct=False).resolved(npm.config.defaults)
+    if dense:
+        npm.embed("fp32", recall=1.0)
+        options = replace(options, passages=None)
     for at in range(0, len(blanks), AT_A_TIME):
         part = blanks[at : at + AT_A_TIME]
         texts, hidden = [each[0] for each in part], [each[1] for each in part]
@@ -145,6 +152,9 @@ def main() -> None:
     parser.add_argument("--short", nargs="*", default=(), help="single sentences with a blank, with their passages")
     parser.add_argument("--count", type=int, default=900, help="questions in all, or blanks of each kind")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument(
+        "--dense", action="store_true", help="fill the blanks of the pages with every token searched too"
+    )
     parser.add_argument("--weights", nargs=3, type=float, metavar=("W", "V", "E"), help="an NPM's `read_weights`")
     options = parser.parse_args()
     settings = read_json(options.folder / SETTINGS_FILE)
@@ -157,7 +167,14 @@ def main() -> None:
     else:
         among = [tuple(options.weights)] if options.weights else WEIGHTS
         weights, judged = fill_blanks(
-            options.folder, options.files, options.short, options.beside, options.count, options.seed, among
+            options.folder,
+            options.files,
+            options.short,
+            options.beside,
+            options.count,
+            options.seed,
+            among,
+            options.dense,
         )
         rows, right = zip(*judged, strict=True)
         fitted = asdict(fit_thresholds(rows, right))
