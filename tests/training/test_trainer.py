@@ -22,6 +22,7 @@ import quoth
 from quoth.encoders.transformer import Transformer, apply_adapter, load_base, load_masked_lm
 from quoth.errors import CorruptionError, InputError, TrainingError
 from quoth.hub import locate
+from quoth.npm import grad_cache
 from quoth.npm.batches import TokenizedDocuments, tokenize_documents
 from quoth.npm.collate import make_batch
 from quoth.npm.config import NPMConfig, TrainConfig
@@ -393,6 +394,23 @@ def test_gradient_caching_gives_the_direct_gradients(
         if parameter.grad is not None:
             torch.testing.assert_close(cached.parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-4)
     assert max(float(p.grad.abs().max()) for p in direct.parameters.values() if p.grad is not None) > 1e-3
+
+
+def test_inputs_encoded_by_length_have_the_same_gradients(
+    base: Path, data: TokenizedDocuments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, parted = (trainer(base, data, tmp_path / name, changed(lora_rank=0)) for name in ("one", "parted"))
+    batch, widths = one.task.batches(0)[0], list[int]()
+    parted.task.model.register_forward_hook(lambda *call: widths.append(call[2].last_hidden_state.shape[1]))
+    loss = one.task.contrast.backward(batch)
+    lengths = sorted(map(len, batch.inputs), reverse=True)
+    monkeypatch.setattr(grad_cache, "PADDED_TOKENS", 2 * lengths[0])
+    assert parted.task.contrast.backward(batch) == pytest.approx(loss, rel=1e-5)
+    assert widths == lengths[::2]
+    assert len(set(widths)) > 1
+    for name, parameter in one.parameters.items():
+        if parameter.grad is not None:
+            torch.testing.assert_close(parted.parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="there is no compiler")
