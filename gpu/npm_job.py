@@ -5,8 +5,8 @@ rises, and falls to 0 with the time.
     python gpu/npm_job.py OUT --unpack --out after
 
 The first folder is made by pack.py with --tokens. Other processes make batches ahead of the GPU. What comes back, every
-`--save` seconds and at the end: the adapter in half precision, in files of at most 15 MB (`--unpack` makes them one
-that `quoth.json` and `adapter_config.json` of another such adapter go with), and a log.
+`--save` seconds and at the end: the adapter and its settings, the weights in files of at most 15 MB (`--unpack` makes
+a model's folder of them), and a log.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import json
 import lzma
 import math
 import queue
+import shutil
 import sys
 import threading
 import time
@@ -30,19 +31,19 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import numpy as np
 import torch
-from peft import get_peft_model_state_dict
 from reader_job import WARMUP, joined, save, stored_in
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch.utils.data import DataLoader, Dataset
 
 from quoth.encoders.transformer import load_base
-from quoth.hub import EncoderSource
+from quoth.hub import MPNET, SETTINGS_FILE, EncoderSource
 from quoth.npm.batches import ARRAYS, TokenizedDocuments
 from quoth.npm.collate import Batch
 from quoth.npm.config import NPMConfig, TrainConfig
 from quoth.npm.grad_cache import Contrast
 from quoth.npm.task import NPMTask
 from quoth.text.tokenizer import TextTokenizer
+from quoth.training.adapter import ADAPTER
 from quoth.training.distributed import SINGLE_PROCESS
 from quoth.training.recipes import RECIPES
 
@@ -50,15 +51,17 @@ TOKENS = "tokens.npz.xz"
 CUDA = torch.cuda.is_available()
 SHOWN_EVERY = 15.0
 """Seconds between lines of the log."""
-STORED = {"ids": np.uint16, "titles": np.uint16, "offsets": np.uint8, "title_offsets": np.uint8}
-"""What takes fewer bits in the file; of offsets, the lengths."""
+OFFSETS = ("offsets", "title_offsets")
+"""Stored as the lengths between them."""
+STORED = {"ids": np.uint16, "titles": np.uint16} | dict.fromkeys(OFFSETS, np.uint8)
+"""What takes fewer bits in the file."""
+SETTINGS = ("adapter_config.json", SETTINGS_FILE)
 
 
 def pack(data: TokenizedDocuments, file: Path) -> None:
     """Write tokens in 1.3 bytes each; of a vocabulary of at most 65,536, in passages of at most 255."""
-    arrays = {
-        name: np.diff(array) if "offsets" in name else array for name, array in ((n, getattr(data, n)) for n in ARRAYS)
-    }
+    arrays = {name: getattr(data, name) for name in ARRAYS}
+    arrays |= {name: np.diff(arrays[name]) for name in OFFSETS}
     with lzma.open(file, "wb", preset=4) as out:
         np.savez(out, **{name: array.astype(STORED.get(name, array.dtype)) for name, array in arrays.items()})
 
@@ -67,7 +70,7 @@ def unpack(file: Path) -> TokenizedDocuments:
     with lzma.open(file) as packed:
         stored = np.load(io.BytesIO(packed.read()))
     arrays = {name: stored[name].astype(kind) for name, kind in ARRAYS.items()}
-    return TokenizedDocuments(**{n: np.cumsum([0, *a]) if "offsets" in n else a for n, a in arrays.items()})
+    return TokenizedDocuments(**arrays | {name: np.cumsum([0, *arrays[name]]) for name in OFFSETS})
 
 
 class Batches(Dataset[list[Batch]]):
@@ -114,7 +117,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         seed=options.seed,
     )
     clean = replace(masked, contrast_with="clean", batch_size=options.batch // 2)
-    npm = NPMConfig(similarity_scale=20.0, normalize=True)
+    npm = NPMConfig(base=options.base, similarity_scale=20.0, normalize=True)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     task = NPMTask(encoder, tokenizer, npm, unpack(options.input / TOKENS), masked)
     # The processes copy this one as it is before it has used the GPU.
@@ -155,20 +158,25 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             print(line, flush=True)
             shown, losses = now, []
         if now - saved > options.save:
-            save(weights(model), options.out)
+            bring_back(task, options)
             saved = now
-    save(weights(model), options.out)
+    bring_back(task, options)
     return {"steps": steps, "tokens": tokens, "seconds": time.perf_counter() - began}
 
 
-def weights(model: Any) -> dict[str, torch.Tensor]:
-    stored: dict[str, torch.Tensor] = get_peft_model_state_dict(model, save_embedding_layers=False)
-    return stored
+def bring_back(task: NPMTask, options: argparse.Namespace) -> None:
+    """The model as it is, in files that are small enough."""
+    model = options.work / "model"
+    task.save_model(model)
+    save(load_file(model / ADAPTER), options.out)
+    for name in SETTINGS:
+        shutil.copy(model / name, options.out)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", type=Path, help="folder made by gpu/pack.py; with --unpack what came back")
+    parser.add_argument("--base", default=MPNET, help=f"the name of the base, which the model tells (default: {MPNET})")
     parser.add_argument("--start", type=Path, help="folder with an adapter to start from, of the same rank")
     parser.add_argument("--work", type=Path, default=Path("runs/gpu-work"))
     parser.add_argument("--out", type=Path, required=True, help="what is brought back")
@@ -182,11 +190,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=6, help="processes that make batches, for each kind of keys")
     parser.add_argument("--save", type=float, default=120.0, help="seconds from one adapter to the next")
     parser.add_argument("--seed", type=int, default=21)
-    parser.add_argument("--unpack", action="store_true", help="make one adapter_model.safetensors of what came back")
+    parser.add_argument("--unpack", action="store_true", help="make a model's folder of what came back")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.unpack:
-        save_file(stored_in(options.input.glob("weights-*")), options.out / "adapter_model.safetensors")
+        save_file(stored_in(options.input.glob("weights-*")), options.out / ADAPTER)
+        for name in SETTINGS:
+            shutil.copy(options.input / name, options.out)
         return
     facts = train(options) | {"device": torch.cuda.get_device_name() if CUDA else "cpu"}
     (options.out / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")

@@ -4,7 +4,7 @@ python gpu/pack.py runs/gpu enwiki-00.jsonl.xz reviews.jsonl.xz --exclude heldou
 python gpu/pack.py runs/gpu --base runs/bases/mpnet
 python gpu/pack.py runs/gpu enwiki-00.jsonl.xz --exclude heldout_pages.jsonl --base runs/bases/mpnet --tokens
 
-Another base is packed as 8-bit integers. One of more than 50 MB becomes several files, for several journeys.
+Another base is packed as 8-bit integers. One of more than 56 MB becomes several files, for several journeys.
 """
 
 from __future__ import annotations

@@ -49,9 +49,9 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def program(*arguments: object) -> str:
+def program(*arguments: object, job: Path = JOB) -> str:
     """Run a job as its user does, in a process of its own."""
-    command = [sys.executable, str(JOB), *map(str, arguments)]
+    command = [sys.executable, str(job), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -98,18 +98,22 @@ def test_an_npm_learns_from_packed_tokens_until_the_time_is_over(tmp_path: Path,
     base, inputs, out = (tmp_path / name for name in ("mpnet", "in", "out"))
     tiny_mpnet(base, positions=300)
     script(ROOT / "gpu" / "pack.py", inputs, ATLAS, "--base", base, "--tokens")
-    job = [sys.executable, str(ROOT / "gpu" / "npm_job.py")]
+    job = ROOT / "gpu" / "npm_job.py"
     arguments = [inputs, "--work", tmp_path / "work", "--batch", 8, "--rank", 4, "--workers", 1, "--rate", 0.1]
-    for seconds, more in ((60, ["--steps", 2]), (0.1, ["--steps", 9])):
-        command = [*job, *map(str, [*arguments, "--out", out, "--seconds", seconds, "--masked", 0, *more])]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        assert json.loads(said.splitlines()[-1])["steps"] == (2 if seconds == 60 else 0)
-        if seconds == 60:
-            script(ROOT / "gpu" / "npm_job.py", out, "--unpack", "--out", tmp_path / "after")
+    arguments += ["--base", base, "--out", out, "--masked", 0]
+
+    def steps(most: int, seconds: float) -> int:
+        said = program(*arguments, "--steps", most, "--seconds", seconds, job=job)
+        return int(json.loads(said.splitlines()[-1])["steps"])
+
+    assert steps(2, 60) == 2
+    script(job, out, "--unpack", "--out", tmp_path / "after")
+    assert steps(9, 0.1) == 0
     assert [json.loads(line)["clean"] for line in (out / "log.jsonl").read_text().splitlines()] == [True]
     learned = load_file(tmp_path / "after" / "adapter_model.safetensors")
     assert {each.shape[0] for name, each in learned.items() if "lora_A" in name} == {4}
     assert any(each.any() for name, each in learned.items() if "lora_B" in name)  # it begins with zeros
+    assert quoth.NPM.from_pretrained(tmp_path / "after").config.similarity_scale == 20
 
 
 def test_tokens_are_packed_and_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,13 +121,13 @@ class Contrast:
         is padded."""
         inputs = batch.inputs[part]
         lengths = [len(ids) for ids in inputs]
+        longest = max(lengths)
         order, states = list[int](), list[Tensor]()
         for some in batches_by_length(lengths, PADDED_TOKENS):
             ids_BT, attention_BT = pad([inputs[number] for number in some], self._pad_id)
             with self._precision():
                 output = self._model(input_ids=ids_BT.to(self._device), attention_mask=attention_BT.to(self._device))
-            shorter = max(lengths) - ids_BT.shape[1]
-            states.append(functional.pad(output.last_hidden_state, (0, 0, 0, shorter)).float())
+            states.append(functional.pad(output.last_hidden_state, (0, 0, 0, longest - ids_BT.shape[1])).float())
             order += some
         return torch.cat(states)[self._tensor(np.argsort(order))]
 
