@@ -2,6 +2,7 @@
 rises, and falls to 0 with the time.
 
     python gpu/npm_job.py runs/gpu --out "$OUT" --seconds 1400 --compile
+    python gpu/npm_job.py runs/gpu --out "$OUT" --teacher quoth-base --teacher-base FOLDER --groups 8
     python gpu/npm_job.py OUT --unpack --out after
 
 The first folder is made by pack.py with --tokens. Other processes make batches ahead of the GPU. What comes back, every
@@ -40,6 +41,7 @@ from quoth.hub import MPNET, SETTINGS_FILE, EncoderSource
 from quoth.npm.batches import ARRAYS, TokenizedDocuments
 from quoth.npm.collate import Batch
 from quoth.npm.config import NPMConfig, TrainConfig
+from quoth.npm.distillation import Distillation, Teacher
 from quoth.npm.grad_cache import Contrast
 from quoth.npm.task import NPMTask
 from quoth.text.tokenizer import TextTokenizer
@@ -115,6 +117,9 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         warm_start=str(options.start or ""),
         bf16=CUDA,
         seed=options.seed,
+        groups=options.groups,
+        teacher=options.teacher,
+        teacher_base=str(joined(options.teacher_base, options.work / "teacher")) if options.teacher_base else "",
     )
     clean = replace(masked, contrast_with="clean", batch_size=options.batch // 2)
     npm = NPMConfig(base=options.base, similarity_scale=20.0, normalize=True)
@@ -124,7 +129,14 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     sources = [made_ahead(task, config, options.workers) for config in (masked, clean)]
     waiting = [next(source) for source in sources]
     model = task.model.to("cuda" if CUDA else "cpu")
-    contrasts = [Contrast(model, int(hf.pad_token_id), npm, config, SINGLE_PROCESS) for config in (masked, clean)]
+    pad_id = int(hf.pad_token_id)
+    teacher = Teacher.load(masked, npm, hf) if options.teacher else None
+    contrasts = [
+        Distillation(model, pad_id, npm, config, teacher, batches)
+        if teacher
+        else Contrast(model, pad_id, npm, config, SINGLE_PROCESS)
+        for config, batches in zip((masked, clean), waiting, strict=True)
+    ]
     torch.set_float32_matmul_precision("high")
     optimizer = torch.optim.AdamW(
         task.parameters.values(), lr=options.rate, weight_decay=masked.weight_decay, fused=CUDA
@@ -185,6 +197,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="at most; the default is as many as the time allows")
     parser.add_argument("--rate", type=float, default=5e-4)
     parser.add_argument("--batch", type=int, default=512, help="passages in a step with masked keys; half with clean")
+    parser.add_argument("--groups", type=int, default=1, help="parts of a step that are contrasted by themselves")
+    parser.add_argument("--teacher", default="", help="an NPM, whose vectors are learned instead of by contrast")
+    parser.add_argument("--teacher-base", type=Path, help="the folder of its base, whole or as pack.py makes it")
     parser.add_argument("--rank", type=int, default=64)
     parser.add_argument("--compile", action="store_true", help="compile the encoder, which took 215 s on an H100")
     parser.add_argument("--workers", type=int, default=6, help="processes that make batches, for each kind of keys")

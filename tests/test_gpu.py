@@ -114,6 +114,9 @@ def test_an_npm_learns_from_packed_tokens_until_the_time_is_over(tmp_path: Path,
     assert {each.shape[0] for name, each in learned.items() if "lora_A" in name} == {4}
     assert any(each.any() for name, each in learned.items() if "lora_B" in name)  # it begins with zeros
     assert quoth.NPM.from_pretrained(tmp_path / "after").config.similarity_scale == 20
+    arguments += ["--groups", 2, "--teacher", tmp_path / "after", "--teacher-base", base]
+    assert steps(2, 60) == 2
+    assert json.loads((out / "log.jsonl").read_text().splitlines()[-1])["loss"] < 3  # a distance: by contrast more
 
 
 def test_tokens_are_packed_and_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,10 +44,10 @@ class Contrast:
     def loss(self, batch: Batch) -> Tensor:
         """The batch's loss with its graph, all in one piece; zero if nothing could be masked."""
         whole = slice(0, len(batch.inputs))
-        states_BTD = self._states(batch, whole)
+        states_BTD = self.states(batch, whole)
         loss = self._masked_lm(batch, whole, states_BTD)
         if self._contrasts:
-            vectors = self._vectors(batch, whole, states_BTD)
+            vectors = self.vectors(batch, whole, states_BTD)
             loss = loss + self._contrastive(batch, *vectors, slice(0, len(batch.masks_M2)))
         return loss
 
@@ -70,14 +70,14 @@ class Contrast:
         predicted = torch.zeros((), device=self._device)
         for part, seed in zip(parts, seeds, strict=True):
             torch.manual_seed(seed)
-            states_BTD = self._states(batch, part)
+            states_BTD = self.states(batch, part)
             loss = weight * self._masked_lm(batch, part, states_BTD)
             outputs, gradients = list[Tensor](), list[Tensor | None]()
             if self._head is not None:
                 outputs, gradients = [loss], [None]
             if of_vectors is not None:
                 keys, masks = _rows(batch, part)
-                outputs += self._vectors(batch, part, states_BTD)
+                outputs += self.vectors(batch, part, states_BTD)
                 gradients += [of_vectors[0][keys], of_vectors[1][:, masks]]
             torch.autograd.backward(outputs, gradients)
             predicted += loss.detach()
@@ -111,12 +111,12 @@ class Contrast:
             for part, seed in zip(parts, seeds, strict=True):
                 keys, masks = _rows(batch, part)
                 torch.manual_seed(seed)
-                c_KD[keys], q_2MD[:, masks] = self._vectors(batch, part, self._states(batch, part))
+                c_KD[keys], q_2MD[:, masks] = self.vectors(batch, part, self.states(batch, part))
         # Every process has filled in its own rows, and zeros elsewhere: the sum is everyone's rows.
         self._world.sum([c_KD, q_2MD])
         return c_KD.requires_grad_(), q_2MD.requires_grad_()
 
-    def _states(self, batch: Batch, part: slice) -> Tensor:
+    def states(self, batch: Batch, part: slice) -> Tensor:
         """The last hidden states of these inputs: [B, T, D]. Those of similar length are encoded together, so that less
         is padded."""
         inputs = batch.inputs[part]
@@ -145,7 +145,7 @@ class Contrast:
         token_X = self._tensor(batch.hidden_X[mine])
         return self._config.mlm_weight * masked_lm_loss(logits_XV.float(), token_X, len(batch.hidden_X))
 
-    def _vectors(self, batch: Batch, part: slice, states_BTD: Tensor) -> tuple[Tensor, Tensor]:
+    def vectors(self, batch: Batch, part: slice, states_BTD: Tensor) -> tuple[Tensor, Tensor]:
         """The vectors of these inputs: keys and queries, in the batch's order."""
         keys, masks = _rows(batch, part)
         key_input, key_at = self._tensor(batch.keys_K2[keys].T)

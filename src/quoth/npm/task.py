@@ -21,6 +21,7 @@ from quoth.hub import SETTINGS_FILE
 from quoth.npm.batches import BatchSampler, TokenizedDocuments
 from quoth.npm.collate import Batch, check_room, make_batch
 from quoth.npm.config import NPMConfig, TrainConfig
+from quoth.npm.distillation import FITTED_ON, Distillation, Teacher
 from quoth.npm.grad_cache import Contrast
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.text.tokenizer import TextTokenizer
@@ -44,7 +45,9 @@ class NPMTask:
         config: TrainConfig,
         device: str = "cpu",
         world: World = SINGLE_PROCESS,
+        teacher: Teacher | None = None,
     ) -> None:
+        self._teacher = teacher
         self.tokenizer, self.npm, self.data, self.config = tokenizer, npm, data, config
         self.device = torch.device(device)
         check_room(int(model.config.max_position_embeddings), tokenizer, config)
@@ -53,8 +56,14 @@ class NPMTask:
         self.model, self.parameters = trainable(encoder, config, self.device, config.warm_start)
         if config.compile:
             _compile(self.model, self.device)
-        self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, world, head)
         self.sampler = BatchSampler(data, config.masked_together, config.seed, config.grouping)
+        pad_id = int(tokenizer.hf.pad_token_id or 0)
+        self.contrast: Contrast
+        if teacher is None:
+            self.contrast = Contrast(self.model, pad_id, npm, config, world, head)
+        else:
+            fitted_on = (batch for step in range(FITTED_ON) for batch in self.batches(step))
+            self.contrast = Distillation(self.model, pad_id, npm, config, teacher, fitted_on)
         if head is not None:  # its word embeddings are the encoder's
             own = set(self.model.parameters())
             learned = {f"head.{n}": p for n, p in head.named_parameters() if p not in own}
@@ -102,7 +111,9 @@ class NPMTask:
         shutil.rmtree(part)
 
     def settings(self) -> dict[str, Any]:
-        data = {"passages": self.data.num_passages, "tokens": len(self.data.ids)}
+        data: dict[str, Any] = {"passages": self.data.num_passages, "tokens": len(self.data.ids)}
+        if self._teacher:
+            data["digest of the teacher"] = self._teacher.digest
         return {"model": self.npm.to_dict(), "data": data}
 
 

@@ -106,6 +106,35 @@ def phrase_contrastive_loss(
     return start + end
 
 
+def similarity_distillation_loss(
+    q_MD: Tensor,
+    c_ND: Tensor,
+    taught_q_ME: Tensor,
+    taught_c_NE: Tensor,
+    query_sequence_M: Tensor,
+    sequence_N: Tensor,
+    *,
+    scale: float,
+) -> Tensor:
+    """How far a model's similarities are from its teacher's (Hinton et al. 2015, §2): scalar.
+
+    In plain words: the teacher's softmax over the tokens of other sequences is the target of the model's.
+
+    Inputs: queries [M, D] and batch tokens [N, D], the teacher's of both, the sequence of each.
+    Formula: mean over queries of Σ p log(p / q), p the softmax of the teacher's s q·c and q the model's.
+    When to use: instead of `contrastive_loss`, with a larger model as the teacher.
+    """
+    own_MN = query_sequence_M[:, None] == sequence_N[None, :]
+
+    def log_shares(q_MX: Tensor, c_NX: Tensor) -> Tensor:
+        sim_MN = (scale * (q_MX @ c_NX.T)).masked_fill(own_MN, -torch.inf)
+        return sim_MN.log_softmax(dim=1).masked_fill(own_MN, 0.0)  # whatever they are, they do not count
+
+    taught_MN = log_shares(taught_q_ME, taught_c_NE)
+    share_MN = taught_MN.exp().masked_fill(own_MN, 0.0)
+    return (share_MN * (taught_MN - log_shares(q_MD, c_ND))).sum(dim=1).mean()
+
+
 def masked_lm_loss(logits_MV: Tensor, token_M: Tensor, count: int) -> Tensor:
     """The masked language model's loss (Devlin et al. 2019, §3.1): each mask predicts the token that it hides.
 
