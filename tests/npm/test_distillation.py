@@ -95,6 +95,14 @@ def test_the_loss_equals_plain_loops(base: Path, data: TokenizedDocuments, teach
     assert loss == pytest.approx(expected(states(student.model, inputs), projected, batch), rel=1e-5)
 
 
+def test_a_group_without_blanks_teaches_its_tokens(base: Path, data: TokenizedDocuments, teacher: Path) -> None:
+    student = task(base, data, teacher, contrast_with="clean")
+    batch = student.batches(20)[0]
+    none = replace(batch, masks_M2=batch.masks_M2[:0], masked_out_M=batch.masked_out_M[:0])
+    with torch.no_grad():
+        assert 0 < student.contrast.loss(none).item() < student.contrast.loss(batch).item()
+
+
 def test_the_map_keeps_angles_in_the_directions_of_greatest_variance(
     base: Path, data: TokenizedDocuments, teacher: Path
 ) -> None:

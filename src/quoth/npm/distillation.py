@@ -111,6 +111,8 @@ class Distillation(Contrast):
         length_B = torch.tensor([len(ids) for ids in batch.inputs], device=self._device)
         read_BT = torch.arange(states_BTD.shape[1], device=self._device) < length_B[:, None]
         tokens = 1 - functional.cosine_similarity(states_BTD[read_BT], taught_BTD[read_BT], dim=-1).mean()
+        if not len(batch.masks_M2):
+            return tokens
         blanks = 1 - functional.cosine_similarity(q_2MD, taught_q_2MD, dim=-1).mean()
         passages = (self._tensor(batch.masked_out_M), self._tensor(batch.masked_out_K))
         scale = self._npm.similarity_scale or c_KD.shape[1] ** -0.5
