@@ -21,6 +21,6 @@ From the paper (Min et al., *Nonparametric Masked Language Modeling*, 2022) to t
 
 Not in the paper: a reader that is asked first (`npm.blanks.combine`), large batches by gradient caching
 (`npm.grad_cache.Contrast`), a larger NPM as the teacher (`npm.distillation.Distillation`), queries that learn over
-stored vectors (`npm.queries.QueryTask`, after DensePhrases). What people call is `npm.model.NPM`; its settings and those of its training are `npm.config.NPMConfig` and
-`npm.config.TrainConfig`; a run is made by `npm.recipe.prepare`.
+stored vectors (`npm.queries.QueryTask`, after DensePhrases). What people call is `npm.model.NPM`; its settings and
+those of its training are `npm.config.NPMConfig` and `npm.config.TrainConfig`; a run is made by `npm.recipe.prepare`.
 """
