@@ -2,7 +2,7 @@
 rises, and falls to 0 with the time.
 
     python gpu/npm_job.py runs/gpu --out "$OUT" --seconds 1400 --compile
-    python gpu/npm_job.py runs/gpu --out "$OUT" --teacher quoth-base --teacher-base FOLDER --groups 8
+    python gpu/npm_job.py runs/gpu --out "$OUT" --teacher quoth-base --teacher-base FOLDER --groups 8 --masked 0
     python gpu/npm_job.py OUT --unpack --out after
 
 The first folder is made by pack.py with --tokens. Other processes make batches ahead of the GPU. What comes back, every
@@ -130,19 +130,16 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     waiting = [next(source) for source in sources]
     model = task.model.to("cuda" if CUDA else "cpu")
     pad_id = int(hf.pad_token_id)
-    teacher = Teacher.load(masked, npm, hf) if options.teacher else None
-    contrasts = [
-        Distillation(model, pad_id, npm, config, teacher, batches)
-        if teacher
-        else Contrast(model, pad_id, npm, config, SINGLE_PROCESS)
-        for config, batches in zip((masked, clean), waiting, strict=True)
-    ]
+    if options.teacher:
+        contrast: Contrast = Distillation(model, pad_id, npm, clean, Teacher.load(clean, npm, hf), waiting[1])
+    else:
+        contrast = Contrast(model, pad_id, npm, clean, SINGLE_PROCESS)
     torch.set_float32_matmul_precision("high")
     optimizer = torch.optim.AdamW(
         task.parameters.values(), lr=options.rate, weight_decay=masked.weight_decay, fused=CUDA
     )
     if options.compile:  # which takes minutes, and is no part of what the learning rate follows
-        contrasts[0].backward(waiting[0][0])
+        contrast.backward(waiting[0][0])
         optimizer.zero_grad()
     began = shown = saved = time.perf_counter()
     seconds = options.seconds - (began - entered)
@@ -155,7 +152,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             group["lr"] = rate
         phase = int(done >= options.masked)
         for batch in next(sources[phase]):
-            losses.append(contrasts[phase].backward(batch))
+            losses.append(contrast.backward(batch))
             tokens += batch.num_tokens
         torch.nn.utils.clip_grad_norm_(task.parameters.values(), masked.max_grad_norm)
         optimizer.step()

@@ -58,8 +58,6 @@ class Teacher:
                     f"{getattr(npm, name)}; they must be the same: name another teacher"
                 )
         model, its_own = load_base(source.encoder)
-        if config.bf16:
-            attend_in_fp32(model)
         if source.adapter is not None:
             apply_adapter(model, source.adapter)
         digest = fingerprint_of(parameters(model), its_own, source.adapter)
@@ -96,6 +94,8 @@ class Distillation(Contrast):
         """`batches` are those that the map from the teacher's space is made of, while the student is untrained."""
         super().__init__(model, pad_id, npm, config, SINGLE_PROCESS)
         self._id_V = teacher.id_V
+        if config.bf16 and self._device.type == "cpu":
+            attend_in_fp32(teacher.model)
         self._taught = Contrast(teacher.model.to(self._device), teacher.pad_id, npm, config, SINGLE_PROCESS)
         self._map_ED = self._fitted(batches)
 

@@ -128,11 +128,10 @@ def similarity_distillation_loss(
 
     def log_shares(q_MX: Tensor, c_NX: Tensor) -> Tensor:
         sim_MN = (scale * (q_MX @ c_NX.T)).masked_fill(own_MN, -torch.inf)
-        return sim_MN.log_softmax(dim=1).masked_fill(own_MN, 0.0)  # whatever they are, they do not count
+        return sim_MN.log_softmax(dim=1).masked_fill(own_MN, 0.0)  # the same in both, so that they do not count
 
     taught_MN = log_shares(taught_q_ME, taught_c_NE)
-    share_MN = taught_MN.exp().masked_fill(own_MN, 0.0)
-    return (share_MN * (taught_MN - log_shares(q_MD, c_ND))).sum(dim=1).mean()
+    return (taught_MN.exp() * (taught_MN - log_shares(q_MD, c_ND))).sum(dim=1).mean()
 
 
 def masked_lm_loss(logits_MV: Tensor, token_M: Tensor, count: int) -> Tensor:
