@@ -1,7 +1,9 @@
 """Word, Excel and PowerPoint: texts by hand, each piece where the parser says it is; archives that are traps."""
 
 import io
+import re
 from datetime import date, datetime
+from pathlib import Path
 
 import pytest
 from docx import Document
@@ -11,6 +13,7 @@ from openpyxl import load_workbook
 from pptx import Presentation
 from written import docx, pptx, repacked, xlsx
 
+from quoth.corpus.documents import read_documents
 from quoth.sources import docx as word
 from quoth.sources import epub, odp, ods, odt
 from quoth.sources import pptx as slides
@@ -173,3 +176,20 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.Monk
     assert len(bomb) < 1 << 16
     with pytest.raises(ValueError, match=r"it unpacks to 2,\d{3},\d{3} bytes in \d+ files; at most 1,048,576 are read"):
         word.read(bomb)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content", "kind"),
+    [
+        ("docm", docx("Of Kenya."), b"ms-word.document.macroEnabled"),
+        ("xlsm", xlsx(One=[["Of Kenya."]]), b"ms-excel.sheet.macroEnabled"),
+        ("pptm", pptx(("Of Kenya.", "", "")), b"ms-powerpoint.presentation.macroEnabled"),
+        ("ppsx", pptx(("Of Kenya.", "", "")), b"openxmlformats-officedocument.presentationml.slideshow"),
+    ],
+)
+def test_files_with_macros_and_shows_are_read(tmp_path: Path, suffix: str, content: bytes, kind: bytes) -> None:
+    plain = rb"openxmlformats-officedocument\.\w+\.\w+(?=\.main)"
+    odd = repacked(content, lambda name, part: re.sub(plain, kind, part) if name == "[Content_Types].xml" else part)
+    assert odd != content
+    (tmp_path / f"a.{suffix}").write_bytes(odd)
+    assert [each.text.splitlines()[-1] for each in read_documents(tmp_path)] == ["Of Kenya."]

@@ -28,6 +28,7 @@ def _twice(part: bytes) -> bytes:
             rb"http://purl.oclc.org/ooxml/\1/",
             part,
         ),
+        lambda part: part.replace(b"presentationml.presentation.main", b"presentationml.slideshow.main"),
     ],
 )
 def test_no_shape_is_lost(change: Callable[[bytes], bytes]) -> None:

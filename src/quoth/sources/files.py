@@ -37,6 +37,7 @@ _FORMATS_BY_SUFFIX |= {".html": "html", ".htm": "html", ".xhtml": "html"}
 _FORMATS_BY_SUFFIX |= {f".{name}": name for name in ("pdf", "docx", "pptx", "xlsx", "odt", "odp", "ods", "epub", "eml")}
 _SUFFIXES = f"{', '.join(_FORMATS_BY_SUFFIX)}, .1 to .9 (manual pages)"
 _FORMATS_BY_SUFFIX |= {f".{name}": name for name in WRITES}
+_FORMATS_BY_SUFFIX |= {".docm": "docx", ".pptm": "pptx", ".ppsx": "pptx", ".xlsm": "xlsx"}
 _SECTION = re.compile(r"\.[1-9][a-z]{0,12}")
 PARSERS = {"pdf": "pypdfium2", "html": "selectolax", "eml": "selectolax"}
 PARSERS |= {"docx": "lxml", "pptx": "pptx", "xlsx": "openpyxl", "epub": "selectolax"}

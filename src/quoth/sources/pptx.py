@@ -13,6 +13,8 @@ from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = ("HEADER", "FOOTER", "SLIDE_NUMBER", "DATE")
 """What is on every slide."""
+_SHOW = rb"presentationml\.slideshow\.main", rb"presentationml.presentation.main"
+"""What a file is called that opens as a show (.ppsx), and what any other."""
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
 
@@ -22,8 +24,8 @@ def read(content: bytes) -> Source:
 
     try:
         presentation = Presentation(opened(content))
-    except KeyError:  # what is saved as "strict" has other names
-        presentation = Presentation(opened(changed(content, STRICT)))
+    except (KeyError, ValueError):  # what is saved as "strict", or as a show, has other names
+        presentation = Presentation(opened(changed(content, STRICT, _SHOW)))
     text = Text("slide")
     for number, slide in enumerate(presentation.slides, 1):
         if slide._element.get("show") in ("0", "false"):
