@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from safetensors.numpy import load_file as numpy_load_file
 from safetensors.torch import load_file, save_file
 
 from quoth.encoders.encoder import adapter_parts
@@ -33,18 +34,28 @@ def saved(folder: Path, rank: int, alpha: int, seed: int) -> Path:
 
 
 def updates(folder: Path) -> dict[str, NDArray[np.float64]]:
-    parts = adapter_parts(folder, load_file)
-    return {place: scale * (b.double().numpy() @ a.double().numpy()) for place, scale, b, a in parts}
+    updates: dict[str, NDArray[np.float64]] = {}
+    for (place, scale, b, a), (_, _, b_OR, a_RI) in zip(
+        adapter_parts(folder, load_file), adapter_parts(folder, numpy_load_file), strict=True
+    ):
+        updates[place] = scale * (b.double().numpy() @ a.double().numpy())
+        np.testing.assert_array_equal(b.numpy(), b_OR)
+        np.testing.assert_array_equal(a.numpy(), a_RI)
+    return updates
 
 
-@pytest.mark.parametrize("rank", [2, 5])
-def test_updates_are_summed_and_rounded_to_a_rank(tmp_path: Path, script: Callable[..., str], rank: int) -> None:
+@pytest.mark.parametrize(("rank", "option", "error"), [(2, [], 2e-3), (5, [], 2e-3), (5, ["--int8"], 2e-2)])
+def test_updates_are_summed_and_rounded_to_a_rank(
+    tmp_path: Path, script: Callable[..., str], rank: int, option: list[str], error: float
+) -> None:
     one, other = saved(tmp_path / "one", 3, 6, 1), saved(tmp_path / "other", 2, 2, 2)
     out = tmp_path / "out"
-    script(SCRIPT, f"{one}:0.75", f"{other}:-0.5", "-o", out, "--rank", rank)
+    script(SCRIPT, f"{one}:0.75", f"{other}:-0.5", "-o", out, "--rank", rank, *option)
     first, second, made = (updates(folder) for folder in (one, other, out))
     for place in PLACES:
         left, values, right = np.linalg.svd(0.75 * first[place] - 0.5 * second[place])
         nearest = left[:, :rank] * values[:rank] @ right[:rank]
-        assert np.abs(made[place] - nearest).max() < 2e-3 * values[0]  # half precision
+        assert np.abs(made[place] - nearest).max() < error * values[0]
+    dtypes = {str(weight.dtype) for weight in load_file(out / "adapter_model.safetensors").values()}
+    assert dtypes == ({"torch.int8", "torch.float32"} if option else {"torch.float16"})
     assert json.loads((out / "quoth.json").read_text())["base"] == "of 1"

@@ -18,6 +18,7 @@ import numpy as np
 from safetensors import SafetensorError
 
 from quoth.arrays import Floats, Ints
+from quoth.encoders.rounding import SCALE
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.storage import read_json, sha256_file
 from quoth.text.tokenizer import BATCH_TOKENS, PairArrays, batches_by_length, padded
@@ -43,7 +44,7 @@ _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembe
 _SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "modules_to_save", "fan_in_fan_out")
 
 Input = TypeVar("Input")
-Weight = TypeVar("Weight")
+Weight = TypeVar("Weight", bound=Any)
 
 
 class Encoder(ABC):
@@ -117,8 +118,9 @@ def adapter_file(folder: Path) -> Path:
 def adapter_parts(
     folder: Path, load: Callable[[Path], dict[str, Weight]]
 ) -> Iterator[tuple[str, float, Weight, Weight]]:
-    """What a LoRA adapter, as PEFT saves it, adds to each layer: alpha / r, B and A. `load` is a function of
-    safetensors. Raises InputError on another kind of adapter, ModelNotFoundError if it is missing or damaged."""
+    """What a LoRA adapter, as PEFT saves it or with its factors rounded to bytes, adds to each layer: alpha / r, B and
+    A. `load` is a function of safetensors. Raises InputError on another kind of adapter, ModelNotFoundError if it is
+    missing or damaged."""
     settings = read_json(folder / "adapter_config.json")
     kind, bias = settings.get("peft_type"), settings.get("bias", "none")
     special = [name for name in _SPECIAL_LORA if settings.get(name)]
@@ -133,7 +135,8 @@ def adapter_parts(
         place = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
         if (other := name.replace("lora_A", "lora_B")) not in weights:
             raise does_not_fit(folder, place)
-        yield place, scale, weights[other], weights[name]
+        b, a = (weights[each] * weights.get(f"{each}{SCALE}", 1) for each in (other, name))
+        yield place, scale, b, a
 
 
 def does_not_fit(folder: Path, place: str) -> InputError:
