@@ -34,6 +34,10 @@ class TokenConfig(ModelConfig):
     max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256
     titles: Annotated[bool, "Whether a passage's title is read before its text."] = True
 
+    def scale(self, dimensions: int) -> float:
+        """s, of vectors of that size."""
+        return self.similarity_scale or dimensions**-0.5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BertConfig:

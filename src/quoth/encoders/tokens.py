@@ -46,7 +46,7 @@ class TokenEncoder:
         self._encoder, self._queries = encoder, queries or encoder
         self.config = config
         self.dimensions = encoder.dimensions
-        self.scale = config.similarity_scale or self.dimensions**-0.5
+        self.scale = config.scale(self.dimensions)
         longest = min(config.max_tokens, encoder.max_tokens)
         self.tokenizer = TextTokenizer(encoder.tokenizer, num_masks=config.num_masks, max_tokens=longest)
         self._query_tokenizer = TextTokenizer(

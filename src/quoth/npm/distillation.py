@@ -115,7 +115,7 @@ class Distillation(Contrast):
             return tokens
         blanks = 1 - functional.cosine_similarity(q_2MD, taught_q_2MD, dim=-1).mean()
         passages = (self._tensor(batch.masked_out_M), self._tensor(batch.masked_out_K))
-        scale = self._npm.similarity_scale or c_KD.shape[1] ** -0.5
+        scale = self._npm.scale(c_KD.shape[1])
         apart = sum(
             similarity_distillation_loss(q_MD, c_KD, taught_q_MD, taught_c_KD, *passages, scale=scale)
             for q_MD, taught_q_MD in zip(q_2MD, taught_q_2MD, strict=True)

@@ -164,7 +164,7 @@ class Contrast:
         mine, everyone = (int(np.count_nonzero(np.diff(each, prepend=-1))) for each in both)
         chunk = self._config.similarity_chunk_size or max(1, SIMILARITIES_AT_A_TIME // max(len(c_KD), 1))
         settings: dict[str, Any] = {
-            "scale": self._npm.similarity_scale or c_KD.shape[1] ** -0.5,
+            "scale": self._npm.scale(c_KD.shape[1]),
             "chunk": chunk if chunk < queries.stop - queries.start else None,
         }
         masked_out = self._tensor(batch.masked_out_M[queries]), self._tensor(batch.masked_out_K)
