@@ -28,10 +28,7 @@ PUBLISHED_FINGERPRINTS = {
     "1299483ac23ff1aaaab5221637e8d347ccbc6a1b6068e4fb7c412c3849b0caa4": (
         "7aee38037609893b9dfb0cd8028b856a98a972e31c9511c62d35c42adfe85973"
     ),
-    "b60223b1a71e01925124588e7a3ea3b13aa4895640b3e0d3ff30d2f5c3f9df6f": (  # with the adapter npm-mini
-        "e4e6aeb59908c2fe726d8cb27f42592f29d76fc9eb778fb586051c134274acf7"
-    ),
-    "9329b44357552af51065ef31cb9e645cd549945da1f084a51476fecf1c1f36b2": (  # npm-single-mini
+    "9329b44357552af51065ef31cb9e645cd549945da1f084a51476fecf1c1f36b2": (  # with the adapter npm-single-mini
         "4b0e793fd5f091bbbae6648f0419196665cdfe50ced57c986a041bfe6fe85018"
     ),
     "cc115e8ce0e8e9b7d155d40af7376b999a3278a9055b5490157fde91aa903cad": (  # tagger-mini

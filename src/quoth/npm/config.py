@@ -203,7 +203,16 @@ _MINI = TrainConfig(
     bf16=True,
 )
 _MINI_GPU = replace(_MINI, batch_size=512, mini_batch_size=256, warmup_steps=200)
-_ADAPT = replace(_MINI, steps=300, batch_size=16, mini_batch_size=8, learning_rate=3e-4, checkpoint_every=20)
+_MINI_RANK = 160  # of the adapter of quoth-mini
+_ADAPT = replace(
+    _MINI,
+    lora_rank=_MINI_RANK,
+    steps=300,
+    batch_size=16,
+    mini_batch_size=8,
+    learning_rate=3e-4,
+    checkpoint_every=20,
+)
 # The paper's own NPM (Min et al. 2022, §4): all of RoBERTa-large, inputs of up to 256 tokens; clip and dropout as in
 # the released code.
 _NPM_PAPER = TrainConfig(
@@ -230,5 +239,11 @@ RECIPES = {
     "npm-single-mini-gpu": _recipe(replace(_MINI_GPU, masking="tokens")),
     "npm-large": replace(_recipe(_NPM_PAPER), model="FacebookAI/roberta-large"),
     "adapt": replace(_recipe(_ADAPT), model="quoth-mini"),
-    "npm-queries": Recipe("quoth.npm.queries:prepare", "quoth-mini", QueryConfig(), retrieves=True, distributed=False),
+    "npm-queries": Recipe(
+        "quoth.npm.queries:prepare",
+        "quoth-mini",
+        QueryConfig(lora_rank=_MINI_RANK),
+        retrieves=True,
+        distributed=False,
+    ),
 }

@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save
 from torch import nn
 
+from quoth.encoders.encoder import adapter_parts
 from quoth.encoders.transformer import apply_adapter, attend_in_fp32
 from quoth.errors import InputError
 from quoth.storage import atomic_write_bytes, atomic_write_json
@@ -52,7 +53,7 @@ def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
         adapted = get_peft_model(model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear"))
     if warm_start:
-        _start_from(adapted, Path(warm_start) / ADAPTER)
+        _start_from(adapted, Path(warm_start), rank)
     return adapted
 
 
@@ -90,18 +91,24 @@ def save_adapter(folder: Path, model: Any, base: str) -> None:
     atomic_write_json(folder / "adapter_config.json", json.loads(json.dumps(settings, default=sorted)))
 
 
-def _start_from(adapted: Any, file: Path) -> None:
+def _start_from(adapted: Any, folder: Path, rank: int) -> None:
     from peft import set_peft_model_state_dict
 
-    if not file.is_file():
-        raise InputError(f"warm_start {str(file.parent)!r} has no {file.name}; name a folder with a trained adapter")
+    if not (folder / ADAPTER).is_file():
+        raise InputError(f"warm_start {str(folder)!r} has no {ADAPTER}; name a folder with a trained adapter")
+    factors: dict[str, torch.Tensor] = {}
+    own = 0
+    for place, scale, b_OR, a_RI in adapter_parts(folder, load_file):
+        own = len(a_RI)
+        layer = f"base_model.model.{place}.lora"
+        factors |= {f"{layer}_A.weight": a_RI, f"{layer}_B.weight": scale * b_OR}
     try:
-        result: Any = set_peft_model_state_dict(adapted, load_file(file))
-        missing = [name for name in result.missing_keys if "lora_" in name]
+        result: Any = set_peft_model_state_dict(adapted, factors)
+        fits = not any("lora_" in name for name in result.missing_keys)
     except RuntimeError:  # a weight of another shape
-        missing = [file.name]
-    if missing:
+        fits = False
+    if not fits:
         raise InputError(
-            f"warm_start {str(file.parent)!r} does not fit this model and lora_rank; use the ones that it was trained "
-            "with"
+            f"warm_start {str(folder)!r}, of rank {own}, does not fit this model and lora_rank={rank}; use the ones "
+            "that it was trained with"
         )
