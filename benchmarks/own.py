@@ -30,9 +30,9 @@ STEPS = 10
 
 def run() -> Iterator[Result]:
     """Every benchmark of a part that a library has too."""
-    yield fresh("load the encoder and its tokenizer", load_own, load_library, "transformers' Auto classes")
-    yield fresh("load its tokenizer", tokenizer_own, tokenizer_library, "transformers' AutoTokenizer")
-    yield fresh("merge its adapter", merge_own, merge_library, "PEFT's merge_and_unload")
+    yield fresh("quoth-mini: load the encoder and its tokenizer", load_own, load_library, "transformers' Auto classes")
+    yield fresh("quoth-mini: load its tokenizer", tokenizer_own, tokenizer_library, "transformers' AutoTokenizer")
+    yield fresh("quoth-mini-single: merge its adapter", merge_own, merge_library, "PEFT's merge_and_unload")
     yield from forward()
     yield loop()
 
@@ -41,11 +41,11 @@ def fresh(what: str, ours: Any, peer: Any, name: str) -> Result:
     """The time of a part in processes of its own, those of ours and of the peer in turn."""
     pairs = [(alone(ours, threads=1), alone(peer, threads=1)) for _ in range(REPEATS)]
     own, theirs = (min(times) for times in zip(*pairs, strict=True))
-    return Result(f"quoth-mini: {what}, fresh process", f"{own:.3f} s", f"{theirs:.3f} s ({name})", theirs / own)
+    return Result(f"{what}, fresh process", f"{own:.3f} s", f"{theirs:.3f} s ({name})", theirs / own)
 
 
-def _source() -> ModelSource[NPMConfig]:
-    return locate("quoth-mini", NPMConfig)
+def _source(name: str = "quoth-mini") -> ModelSource[NPMConfig]:
+    return locate(name, NPMConfig)
 
 
 def load_own() -> float:
@@ -79,8 +79,8 @@ def tokenizer_library() -> float:
 
 
 def merge_own() -> float:
-    """Seconds of adding the adapter to the weights."""
-    source = _source()
+    """Seconds of adding an adapter that PEFT reads too to the weights."""
+    source = _source("quoth-mini-single")
     model, _ = load_encoder(source.encoder)
     assert source.adapter is not None
     adapter = source.adapter
@@ -89,7 +89,7 @@ def merge_own() -> float:
 
 def merge_library() -> float:
     """The same by PEFT, with its import but not that of transformers; checks that the weights are the same."""
-    source = _source()
+    source = _source("quoth-mini-single")
     model, _ = load_base(source.encoder)
     own, _ = load_encoder(source.encoder)
     assert source.adapter is not None
