@@ -191,6 +191,30 @@ def test_words_of_a_label_are_a_list(npm: quoth.NPM) -> None:
         npm.classify("text", {"a": ["great"], "b": "bad"})
 
 
+@pytest.mark.parametrize(
+    ("text", "labels", "message"),
+    [
+        (3, {"a": ["great"], "b": ["bad"]}, "text is 3; it must be a string"),
+        ("text", ["great", "bad"], r"labels is \['great', 'bad'\]; give each words that express it"),
+        ("text", {"a": ["great"], "b": [1]}, r"the words of label 'b' are \[1\]; they must be a list of strings"),
+        ("text", {"a": ["great"], "b": 1}, "the words of label 'b' are 1; they must be a list of strings"),
+    ],
+)
+def test_labels_are_words_by_name(npm: quoth.NPM, text: Any, labels: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        npm.classify(text, labels)
+
+
+def test_a_model_goes_over_to_one_corpus_or_several(npm: quoth.NPM, corpus: quoth.Corpus) -> None:
+    for given in (corpus, corpus.path, [corpus], (str(corpus.path),)):
+        assert [each.path for each in npm.over(given).corpora] == [corpus.path]
+    for wrong in (3, [corpus, 3]):
+        with pytest.raises(InputError, match="corpus is 3; it must be a corpus, the path of one, or a list of these"):
+            npm.over(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match='where is 3; it must be a text, such as "year >= 2020"'):
+        npm.where(3)  # type: ignore[arg-type]
+
+
 def test_rows_to_leave_out_may_be_given_in_any_form() -> None:
     wanted = [{1, 2}, {1, 2}]
     for given in ([1, 2], {1, 2}, (row for row in (1, 2)), np.array([1, 2])):

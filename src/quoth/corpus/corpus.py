@@ -382,8 +382,14 @@ Corpora = CorpusOrPath | Sequence[CorpusOrPath] | None
 
 
 def listed(corpora: Corpora) -> list[Corpus]:
-    """None, one or several as a list of open corpora. Raises CorpusNotFoundError, InputError if two have one name."""
-    several = [] if corpora is None else [corpora] if isinstance(corpora, CorpusOrPath) else corpora
+    """None, one or several as a list of open corpora. Raises CorpusNotFoundError, InputError if two have one name or
+    something is no corpus."""
+    if isinstance(corpora, CorpusOrPath) or not isinstance(corpora, Iterable):
+        corpora = [] if corpora is None else [corpora]
+    several = [*corpora]
+    for each in several:
+        if not isinstance(each, CorpusOrPath):
+            raise InputError(f"corpus is {each!r}; it must be a corpus, the path of one, or a list of these")
     opened = [corpus if isinstance(corpus, Corpus) else Corpus.open(corpus) for corpus in several]
     for number, corpus in enumerate(opened):
         # Evidence names its corpus by nothing else.

@@ -106,6 +106,8 @@ class Condition:
 
 def parse(text: str) -> Condition:
     """Read a condition. Raises InputError that names the place."""
+    if not isinstance(text, str):
+        raise InputError(f'where is {text!r}; it must be a text, such as "year >= 2020"')
     return _Parser(text).condition()
 
 

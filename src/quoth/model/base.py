@@ -120,12 +120,12 @@ class Model:
         made._call = {"name": _absolute(name), "base": _absolute(folder), **options}
         return made
 
-    def over(self, corpora: Sequence[Corpus]) -> Self:
-        """This model over other corpora, with the same weights."""
+    def over(self, corpora: Corpora) -> Self:
+        """This model over other corpora, with the same weights. Takes what `from_pretrained` takes for `corpus`."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         made.__dict__.pop("finder", None)
-        made._search_in(corpora)
+        made._search_in(listed(corpora))
         return made
 
     def where(self, condition: str) -> Self:

@@ -139,14 +139,20 @@ def check_blank(text: str, most: int = 1) -> None:
 
 
 def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:
-    """Raises InputError if there is nothing to label or nothing to choose from, or a label's words are one string."""
+    """Raises InputError if there is nothing to label or nothing to choose from, or a label's words are no strings."""
+    if not isinstance(text, str):
+        raise InputError(f"text is {text!r}; it must be a string")
     if not text.strip():
         raise InputError("the text is empty; give one to label")
+    if not isinstance(labels, Mapping):
+        raise InputError(f"labels is {labels!r}; give each words that express it: {{'positive': ['good', 'great']}}")
     if len(labels) == 1:
         raise InputError(f"labels has only {next(iter(labels))!r}, which would always win; give two or more")
     for label, words in labels.items():
         if isinstance(words, str):
             raise InputError(f"the words of label {label!r} are the string {words!r}; write [{words!r}]")
+        if not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
+            raise InputError(f"the words of label {label!r} are {words!r}; they must be a list of strings")
 
 
 def with_mask(text: str, mask_token: str) -> str:
