@@ -82,7 +82,7 @@ def in_blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 def forget(array: NDArray[Any]) -> None:
     """What was read of a mapped array no longer counts as this process's memory; it is read again where it is used."""
-    if (mapped := _mapping(array)) and hasattr(mmap, "MADV_DONTNEED"):
+    if mapped := _mapping(array):
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
@@ -93,9 +93,7 @@ def fetch(array: NDArray[Any], rows: Rows | None) -> None:
     By itself the system reads far ahead of every row, and waits for one after another: 200,000 rows of 20 GB that did
     not fit into memory took a minute. Rows that are there already cost nothing but a look at a few.
     """
-    if not (mapped := _mapping(array)) or not hasattr(mmap, "MADV_RANDOM"):
-        return
-    if rows is not None and not len(rows):
+    if not (mapped := _mapping(array)) or (rows is not None and not len(rows)):
         return
     if rows is None or (len(rows) > _LOOKED_AT and np.ptp(rows) < 2 * len(rows)):
         mapped.madvise(mmap.MADV_NORMAL)

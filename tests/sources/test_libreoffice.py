@@ -85,7 +85,7 @@ def ends(process: int) -> bool:
 
 def test_without_it_they_are_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(libreoffice, "_PLACES", ())
+    monkeypatch.setattr(libreoffice, "_ON_MACOS", "absent")
     libreoffice.program.cache_clear()
     folder = folder_of(tmp_path, a_doc=b"x", d_txt=b"Text.")
     with pytest.warns(match=r"left out 1 \.doc .*LibreOffice, if it is installed, reads \.doc; convert"):

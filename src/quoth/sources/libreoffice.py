@@ -20,10 +20,7 @@ WRITES = {"doc": "docx", "rtf": "docx", "ppt": "pptx", "xls": "xlsx"}
 """The formats that it reads for us, and as what it writes them."""
 _SECONDS = 240
 """Less than a worker may take, so that no LibreOffice outlives one."""
-_PLACES = (
-    "/Applications/LibreOffice.app/Contents/MacOS/soffice",
-    r"C:\Program Files\LibreOffice\program\soffice.exe",
-)
+_ON_MACOS = "/Applications/LibreOffice.app/Contents/MacOS/soffice"
 _SETTING = (
     '<item oor:path="/org.openoffice.Office.Common/Security/Scripting"><prop oor:name="{}" oor:op="fuse"><value>true'
     "</value></prop></item>"
@@ -37,7 +34,7 @@ _SETTINGS = (
 @cache
 def program() -> str | None:
     """Where LibreOffice is; None if it is not installed."""
-    return shutil.which("soffice") or shutil.which("libreoffice") or next(filter(os.path.isfile, _PLACES), None)
+    return shutil.which("soffice") or shutil.which("libreoffice") or shutil.which(_ON_MACOS)
 
 
 def read(content: bytes, format: str) -> Source:
@@ -63,6 +60,5 @@ def _convert(options: list[str], file: Path) -> None:
         except subprocess.TimeoutExpired:
             raise ValueError(f"LibreOffice has not read it within {_SECONDS} seconds; split it") from None
         finally:
-            with suppress(AttributeError, ProcessLookupError):  # it has no groups of processes, or this one is gone
+            with suppress(ProcessLookupError):  # it is gone
                 os.killpg(process.pid, signal.SIGKILL)
-            process.kill()

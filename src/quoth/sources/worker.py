@@ -7,6 +7,7 @@ Does not know formats: it calls the `read` of the module `quoth.sources.<format>
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from contextlib import suppress
@@ -140,9 +141,7 @@ def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], by
 
 def main(memory: int) -> None:
     """Reads files from standard input until it ends."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
+    with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     stream, replies = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what a parser prints
