@@ -109,15 +109,16 @@ def read_paths(
     sources = [sources_of(path, format) for path in paths]
     if not skip_bad:
         check_parsers(format for format, _, _ in chain.from_iterable(sources))
-
-    def bad(error: InputError) -> None:
-        if not skip_bad:
-            raise error
-        if on_bad is not None:
-            on_bad(error)
-
-    owners = Owners()
+    bad, owners = partial(bad_record, skip_bad, on_bad), Owners()
     return [_read_files(each, bad, owners) for each in sources]
+
+
+def bad_record(skip_bad: bool, on_bad: OnBad | None, error: InputError) -> None:
+    """What to do about a record that cannot be used: raise the error, or hand it to `on_bad` and go on."""
+    if not skip_bad:
+        raise error
+    if on_bad is not None:
+        on_bad(error)
 
 
 def read_listing(path: str | Path) -> tuple[set[str], set[str]]:

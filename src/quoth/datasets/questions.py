@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.corpus.checks import check_document
-from quoth.corpus.documents import OnBad, read_text
+from quoth.corpus.documents import OnBad, bad_record, read_text
 from quoth.errors import InputError
 from quoth.records import Document
 
@@ -67,7 +67,7 @@ def read_questions(
     `skip_bad` it is skipped instead, and `on_bad`, if given, receives the error. Raises InputError if a file cannot
     be read, has an unknown format, or contains no question.
     """
-    bad = partial(_bad, skip_bad, on_bad)
+    bad = partial(bad_record, skip_bad, on_bad)
     return [question for path in map(Path, paths) for question in _collect(path, _entries(path, patterns), bad)]
 
 
@@ -78,7 +78,7 @@ def read_squad(path: str | Path) -> Squad:
     if not _is_squad(content):
         raise InputError(f'{path}: not a SQuAD file, which is a JSON object whose "data" lists articles')
     paragraphs = list(_paragraphs(path, content["data"]))
-    questions = _collect(path, _squad_entries(paragraphs), partial(_bad, False, None))
+    questions = _collect(path, _squad_entries(paragraphs), partial(bad_record, False, None))
     return Squad(tuple(document for document, _ in paragraphs), tuple(questions))
 
 
@@ -89,13 +89,6 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     DPR's NFD would break patterns that have an accented letter in a class or after a backslash.
     """
     return re.compile(unicodedata.normalize("NFC", pattern), re.IGNORECASE | re.UNICODE | re.MULTILINE)
-
-
-def _bad(skip_bad: bool, on_bad: OnBad | None, error: InputError) -> None:
-    if not skip_bad:
-        raise error
-    if on_bad is not None:
-        on_bad(error)
 
 
 def _collect(path: Path, entries: Iterable[Entry], bad: OnBad) -> list[QAExample]:
