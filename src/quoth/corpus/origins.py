@@ -40,18 +40,18 @@ class Origins:
 
     def of(self, folder: Path) -> Digests:
         """The documents that were read from a folder, as they were then."""
-        return self._folders.get(self._place(folder), {})
+        return self._folders.get(place_of(folder, self._corpus), {})
 
     def know(self, folder: Path) -> bool:
         """Whether anything was read from a folder before."""
-        return self._place(folder) in self._folders
+        return place_of(folder, self._corpus) in self._folders
 
     def gone(self, folders: Iterable[Path]) -> dict[Path, list[str]]:
         """Per folder, the documents of the corpus that come from it and whose files are no longer there.
 
         What comes from another folder too is gone only if it is gone from that one, and that one is among `folders`.
         """
-        places = {self._place(folder): folder for folder in folders}
+        places = {place_of(folder, self._corpus): folder for folder in folders}
         there = {
             (document_id, digest)
             for place, digests in self._folders.items()
@@ -68,12 +68,9 @@ class Origins:
         """Record what was read from each folder, and keep what it had before and the corpus still has."""
         for folder, digests in read.items():
             others = {each: own for each, own in self.of(folder).items() if each not in digests}
-            self._folders[self._place(folder)] = as_read(self._corpus, others) | digests
+            self._folders[place_of(folder, self._corpus)] = as_read(self._corpus, others) | digests
         if read:
             atomic_write_json(self._file, self._folders)
-
-    def _place(self, folder: Path) -> str:
-        return place_of(folder, self._corpus)
 
 
 def place_of(folder: Path, corpus: Corpus) -> str:

@@ -130,7 +130,8 @@ class _Writer:
     def _paragraph(self, paragraph: Any, place: str) -> None:
         label, properties = self._label(paragraph), below(paragraph, "pPr")
         kinds = self._styles.of(properties)
-        is_listed = attribute(below(properties, "pStyle")).startswith("List") or any(map(_is_listed, kinds))
+        has_list_style = attribute(below(properties, "pStyle")).startswith("List")
+        is_listed = has_list_style or any(below(kind, "numPr") is not None for kind in kinds)
         is_item = is_listed and not any(below(kind, "outlineLvl") is not None for kind in kinds)
         self.text.gap("\n" if is_item else "\n\n")
         for number, line in enumerate(_characters(paragraph).split("\n")):
@@ -145,7 +146,7 @@ class _Writer:
         rows = [
             _Row(row, cells)
             for row in _inside(table, "tr")
-            if (cells := [*_inside(row, "tc")]) and not _is_deleted(row)
+            if (cells := [*_inside(row, "tc")]) and below(row, "trPr", "del") is None
         ]
         beside = len(rows) == 1 and any(
             sum(bool(_characters(each).strip()) for each in _outermost(cell)) > 1 for cell in rows[0].cells
@@ -219,10 +220,6 @@ def _count(part: Any, usual: int) -> int:
     return min(int(attribute(part) or usual), _MOST_SPANNED)
 
 
-def _is_listed(properties: Any) -> bool:
-    return below(properties, "numPr") is not None
-
-
 def _inside(part: Any, kind: str) -> Iterator[Any]:
     """The rows of a table, the cells of a row, or the paragraphs of a text box, also those of content controls, but
     none of tables or text boxes inside."""
@@ -232,10 +229,6 @@ def _inside(part: Any, kind: str) -> Iterator[Any]:
 def _outermost(part: Any) -> Iterator[Any]:
     """The paragraphs of a part, but none that are inside of others, as those of text boxes are."""
     return (each for each in part.iter(W + "p") if next(each.iterancestors(W + "p"), None) is None)
-
-
-def _is_deleted(row: Any) -> bool:
-    return below(row, "trPr", "del") is not None
 
 
 def _characters(part: Any) -> str:

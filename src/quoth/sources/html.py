@@ -7,6 +7,7 @@ forms, what is struck out. Does not know how a page looks, or what its scripts w
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from quoth.sources import tables
@@ -82,10 +83,8 @@ def write(content: bytes, text: Text, before: str = "") -> Any:
 def _characters(content: bytes) -> str:
     said = _ENCODING.search(content[:4096])
     if said and not content.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        try:
+        with suppress(LookupError, ValueError):
             return content.decode(meant((said[1] or said[2]).decode()))
-        except (LookupError, ValueError):
-            pass
     return decode(content)[0]
 
 

@@ -20,7 +20,8 @@ def read(content: bytes) -> Source:
         if attribute(slide, "style-name") in hidden:
             continue
         text.gap()
-        Writer(text, lists, number).blocks(sorted(_shown(slide.iterchildren("{*}*")), key=_is_no_title))
+        shapes = _shown(slide.iterchildren("{*}*"))
+        Writer(text, lists, number).blocks(sorted(shapes, key=lambda shape: attribute(shape, "class") != "title"))
         text.gap()
         notes = _shown(slide.iterfind("{*}notes/{*}*"))
         for paragraph in [each for shape in notes for each in shape.iter("{*}p")]:
@@ -31,7 +32,3 @@ def read(content: bytes) -> Source:
 
 def _shown(shapes: Iterable[Any]) -> list[Any]:
     return [shape for shape in shapes if attribute(shape, "class") not in _LEFT_OUT]
-
-
-def _is_no_title(shape: Any) -> bool:
-    return attribute(shape, "class") != "title"

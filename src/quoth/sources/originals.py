@@ -3,6 +3,7 @@
 Knows that no id leads out of the folder. Does not know documents.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 from quoth.errors import InputError, brief
@@ -12,12 +13,10 @@ from quoth.sources.files import DAMAGE, OPENERS
 def path_of(folder: Path, name: str) -> Path:
     """The file of a document with this id. Raises InputError if there is none below the folder."""
     root = folder.resolve()
-    try:
+    with suppress(OSError, ValueError, RuntimeError):  # too long, no file name, links in a circle
         path = (root / name).resolve()
         if path.is_relative_to(root) and path.is_file():
             return path
-    except (OSError, ValueError, RuntimeError):  # too long, no file name, links in a circle
-        pass
     raise InputError(f"{brief(name)}: there is no such file below the folder of the files (--files)")
 
 
