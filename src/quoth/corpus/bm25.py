@@ -195,6 +195,7 @@ class _Term:
     field: int
     """Which row of `Words.lengths_2P` is its field's."""
     average: float
+    hashed: np.uint64
 
     @property
     def bound(self) -> float:
@@ -208,23 +209,15 @@ class _Term:
         return self.bound * frequency_O / (frequency_O + norm_O)
 
 
-@dataclass(frozen=True, slots=True)
-class _WeightedQuery:
-    """The terms of a query that occur in some passage, the heaviest first, and their hashes [Q]."""
-
-    terms: list[_Term]
-    hashes_Q: NDArray[np.uint64]
-
-    @classmethod
-    def of(cls, query: Query, statistics: Statistics) -> _WeightedQuery:
-        terms: list[tuple[_Term, int]] = []
-        for place, (term, number) in enumerate(query.times.items()):
-            if statistics.holders[term]:
-                field = int(is_unspaced_character(term))
-                average = (statistics.num_terms, statistics.num_characters)[field] / statistics.num_passages
-                terms.append((_Term(number * statistics.idf(term), field, average), place))
-        terms.sort(key=lambda pair: -pair[0].weight)
-        return cls([term for term, _ in terms], query.hashes_Q[[place for _, place in terms]])
+def _weighted(query: Query, statistics: Statistics) -> list[_Term]:
+    """The terms of a query that occur in some passage, the heaviest first."""
+    terms: list[_Term] = []
+    for (term, number), hashed in zip(query.times.items(), query.hashes_Q, strict=True):
+        if statistics.holders[term]:
+            field = int(is_unspaced_character(term))
+            average = (statistics.num_terms, statistics.num_characters)[field] / statistics.num_passages
+            terms.append(_Term(number * statistics.idf(term), field, average, hashed))
+    return sorted(terms, key=lambda term: -term.weight)
 
 
 class LiveWords:
@@ -258,7 +251,7 @@ class LiveWords:
                 holders[term] = len(passages_O) - int(_look_up(self._deleted_X, passages_O)[0].sum())
         return Statistics(self.words.num_passages - len(self._deleted_X), *self._lengths, holders)
 
-    def best(self, question: _WeightedQuery, k: int, floor: float) -> tuple[Rows, Doubles]:
+    def best(self, question: Sequence[_Term], k: int, floor: float) -> tuple[Rows, Doubles]:
         """Every live passage that may be among the k best, if those score `floor` or more: rows and scores.
 
         Terms are added up, the heaviest first. The most that the lighter terms can still add decides which passages may
@@ -267,7 +260,7 @@ class LiveWords:
         # Safe, because a bound exceeds every score: frequency / (frequency + norm) is below 1. `_SLACK` exceeds what
         # rounding takes from a sum, so that a passage whose score equals the k-th best is never lost: ties rank by row.
         words = self.words
-        found = zip(question.terms, words.find(question.hashes_Q), strict=True)
+        found = zip(question, words.find(np.array([term.hashed for term in question])), strict=True)
         terms = [(term, occurrences) for term, occurrences in found if occurrences.stop > occurrences.start]
         rests = list(accumulate(term.bound for term, _ in reversed(terms)))[::-1]
         if not terms or rests[0] < floor * (1 - _SLACK):
@@ -301,9 +294,9 @@ def search(parts: Sequence[LiveWords], query: Query, k: int, statistics: Statist
 
     Best score first, equal scores by row. N = 0 if no passage contains any of the terms.
     """
-    question = _WeightedQuery.of(query, statistics)
+    question = _weighted(query, statistics)
     rows_N, scores_N = np.empty(0, np.int64), np.empty(0, np.float64)
-    for part in parts if k > 0 and question.terms else ():
+    for part in parts if k > 0 and question else ():
         more, theirs = part.best(question, k, float(scores_N[-1]) if len(scores_N) == k else 0.0)
         rows_N, scores_N = _best(np.append(rows_N, more), np.append(scores_N, theirs), k)
     return rows_N, scores_N
