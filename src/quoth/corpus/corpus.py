@@ -358,7 +358,7 @@ def _is_vacant(path: Path) -> bool:
     return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
 
 
-def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "", conditions: tuple[str, ...] = ()) -> Corpus:
+def _reopened(path: str, snapshot: int, pinned: bool, digest: str, conditions: tuple[str, ...]) -> Corpus:
     """A pickled corpus: the snapshot that it read; or, if that was released and it is not for reading one snapshot
     only, the latest. Raises CorpusNotFoundError, also if the folder has another corpus by now, CorruptionError."""
     try:
@@ -368,8 +368,8 @@ def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "", conditio
             raise
         corpus = Corpus.open(path)
     # A later snapshot may be this corpus's, which nothing on disk tells once the one that was read is released.
-    same = digest in ("", corpus._snapshot.manifest.digest)
-    if corpus.snapshot < snapshot or (corpus.snapshot == snapshot and not same):
+    is_other = digest != corpus._snapshot.manifest.digest
+    if corpus.snapshot < snapshot or (corpus.snapshot == snapshot and is_other):
         raise CorpusNotFoundError(_REPLACED.format(path))
     corpus._pinned = pinned
     corpus._snapshot = corpus._snapshot.part(conditions)
