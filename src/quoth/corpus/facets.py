@@ -5,7 +5,7 @@ Knows which fields and values a condition can go by. Does not know corpora: it i
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,16 +86,12 @@ Facets = Mapping[str, Facet]
 
 def tally(records: Iterable[Record]) -> dict[str, Facet]:
     """The values in these records, by field."""
-    facets = dict[str, Facet]()
+    facets = defaultdict[str, Facet](Facet)
     for record in records:
         for name, value in fields_in(record):
-            facet = facets.get(name)
-            if facet is None:
-                if len(facets) >= FIELDS:
-                    continue
-                facet = facets[name] = Facet()
-            facet.add(value)
-    return facets
+            if name in facets or len(facets) < FIELDS:
+                facets[name].add(value)
+    return dict(facets)
 
 
 def joined(several: Iterable[Facets]) -> dict[str, Facet]:
