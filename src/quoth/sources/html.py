@@ -76,7 +76,7 @@ def write(content: bytes, text: Text, before: str = "") -> Any:
     if page.body is None:
         raise ValueError("no body in it; is it a web page?")
     whole = page.css_first("main") or page.css_first("[role=main]") or page.body
-    _Writer(text).write(whole, before + _path(whole), 0)
+    _append(text, whole, before + _path(whole), 0)
     return page
 
 
@@ -122,52 +122,49 @@ def _is_left_out(node: Any) -> bool:
     return hidden or bool(roles & _MARKS) or (is_banner and not _is_inside(node, "article", "main", "section"))
 
 
-class _Writer:
-    def __init__(self, text: Text) -> None:
-        self.text = text
+def _append(text: Text, node: Any, path: str, depth: int) -> None:
+    """Appends an element's text. Raises ValueError if it is nested too deep."""
+    if depth > _DEEPEST:
+        raise ValueError(f"its elements are nested more than {_DEEPEST} deep; convert it to text")
+    number = _first_number(node)
+    for child, where in _with_paths(node, path):
+        if child.tag == "-text":
+            _append_characters(text, child, where)
+        elif _is_left_out(child):
+            continue
+        elif child.tag == "br":
+            text.gap("\n")
+        elif child.tag == "table" and (rows := _rows(child, where)):
+            for caption, place in _within(child, where, {"caption"}):
+                text.gap()
+                _append(text, caption, place, depth + 1)
+            tables.write(text, *rows)
+        elif child.tag == "li":
+            text.gap("\n")
+            if number is not None and (own := _whole(child.attributes.get("value"))) is not None:
+                number = own
+            text.mark("- " if number is None else f"{written(number, node.attributes.get('type') or '1')}. ")
+            number = None if number is None else number + 1
+            _append(text, child, where, depth + 1)
+            text.unmark()
+            text.gap("\n")
+        elif _BLOCKS.fullmatch(child.tag):
+            text.gap("\n" if child.tag in ("ul", "ol") and node.tag == "li" else "\n\n")
+            _append(text, child, where, depth + 1)
+            text.gap("\n" if child.tag in ("ul", "ol", "p") and node.tag == "li" else "\n\n")
+        else:
+            _append(text, child, where, depth + 1)
 
-    def write(self, node: Any, path: str, depth: int) -> None:
-        """Appends an element's text. Raises ValueError if it is nested too deep."""
-        if depth > _DEEPEST:
-            raise ValueError(f"its elements are nested more than {_DEEPEST} deep; convert it to text")
-        number = _first_number(node)
-        for child, where in _with_paths(node, path):
-            if child.tag == "-text":
-                self._characters(child, where)
-            elif _is_left_out(child):
-                continue
-            elif child.tag == "br":
-                self.text.gap("\n")
-            elif child.tag == "table" and (rows := _rows(child, where)):
-                for caption, place in _within(child, where, {"caption"}):
-                    self.text.gap()
-                    self.write(caption, place, depth + 1)
-                tables.write(self.text, *rows)
-            elif child.tag == "li":
-                self.text.gap("\n")
-                if number is not None and (own := _whole(child.attributes.get("value"))) is not None:
-                    number = own
-                self.text.mark("- " if number is None else f"{written(number, node.attributes.get('type') or '1')}. ")
-                number = None if number is None else number + 1
-                self.write(child, where, depth + 1)
-                self.text.unmark()
-                self.text.gap("\n")
-            elif _BLOCKS.fullmatch(child.tag):
-                self.text.gap("\n" if child.tag in ("ul", "ol") and node.tag == "li" else "\n\n")
-                self.write(child, where, depth + 1)
-                self.text.gap("\n" if child.tag in ("ul", "ol", "p") and node.tag == "li" else "\n\n")
-            else:
-                self.write(child, where, depth + 1)
 
-    def _characters(self, node: Any, path: str) -> None:
-        said = node.text_content or ""
-        if not _is_inside(node, "pre"):
-            self.text.pieces([Piece(said, (path,))])
-            return
-        for number, line in enumerate(said.split("\n")):
-            if number:
-                self.text.gap("\n" if line.strip() else "\n\n")
-            self.text.add(line.rstrip(), path)
+def _append_characters(text: Text, node: Any, path: str) -> None:
+    said = node.text_content or ""
+    if not _is_inside(node, "pre"):
+        text.pieces([Piece(said, (path,))])
+        return
+    for number, line in enumerate(said.split("\n")):
+        if number:
+            text.gap("\n" if line.strip() else "\n\n")
+        text.add(line.rstrip(), path)
 
 
 def _first_number(node: Any) -> int | None:
