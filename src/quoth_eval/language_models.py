@@ -21,6 +21,7 @@ from quoth.errors import InputError, ModelNotFoundError
 from quoth.npm.twin import LOGITS_PER_BATCH, load_lm, longest
 from quoth.records import Prediction
 from quoth.text.tokenizer import MASK, around_mask, batches_by_length
+from quoth.text.words import frame_of
 from quoth_eval.task import HITS
 
 MAX_NEW_TOKENS = 32
@@ -46,7 +47,7 @@ class LanguageModel:
         self.model, self.tokenizer, self.corpora = model.eval(), tokenizer, tuple(corpora)
         self._encodes = bool(model.config.is_encoder_decoder)
         self._limit = longest(model, tokenizer)
-        self._before, self._after = _frame(tokenizer)
+        self._before, self._after = frame_of(tokenizer)
         self._pad = int(tokenizer.pad_token_id or 0)
         self._breaks: dict[int, bool] = {}
 
@@ -231,11 +232,3 @@ def _generator(name: str, config: Any) -> str:
     if not is_decoder(config):
         raise ModelNotFoundError(f"model {name!r} is a {kinds_of(config)[0]}, which generates nothing; use mlm:{name}")
     return "AutoModelForCausalLM"
-
-
-def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The special tokens that a tokenizer puts before and after a text."""
-    plain = tokenizer("a", add_special_tokens=False)["input_ids"]
-    framed = tokenizer("a")["input_ids"]
-    at = next(i for i in range(len(framed)) if framed[i : i + len(plain)] == plain)
-    return framed[:at], framed[at + len(plain) :]

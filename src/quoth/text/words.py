@@ -61,9 +61,7 @@ class WordTokenizer:
         check_fast(tokenizer)
         self.hf = tokenizer
         self.pad_id = int(tokenizer.pad_token_id or 0)
-        plain, framed = (list(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (False, True))
-        cut = next(i for i in range(len(framed)) if framed[i : i + len(plain)] == plain)
-        self.before, self.after = framed[:cut], framed[cut + len(plain) :]
+        self.before, self.after = frame_of(tokenizer)
         self.room = max_tokens - len(self.before) - len(self.after)
         if self.room < 8:
             raise InputError(f"max_tokens {max_tokens} leaves no room for text; use 16 or more")
@@ -91,6 +89,13 @@ class WordTokenizer:
             windows.append(WordWindow(ids, shapes, inside, slice(first, last)))
             start = length if end == length else end - overlap
         return windows
+
+
+def frame_of(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens that a tokenizer puts before and after a text."""
+    plain, framed = (list(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (False, True))
+    cut = next(i for i in range(len(framed)) if framed[i : i + len(plain)] == plain)
+    return framed[:cut], framed[cut + len(plain) :]
 
 
 def _text_words(text: str, pieces: Pieces) -> TextWords:
