@@ -281,10 +281,8 @@ class Trainer:
             for name, parameter in self.parameters.items():
                 parameter.copy_(tensors[f"parameter.{name}"])
                 if f"exp_avg.{name}" in tensors:
-                    # A parameter's steps are those in which it had a gradient; older checkpoints lack them.
-                    own_step = tensors.get(f"step.{name}", torch.tensor(float(self.step))).cpu()
-                    moments = {key: tensors[f"{key}.{name}"] for key in _MOMENTS if key != "step"}
-                    self.optimizer.state[parameter] = {"step": own_step, **moments}
+                    moments = {key: tensors[f"{key}.{name}"] for key in _MOMENTS}
+                    self.optimizer.state[parameter] = moments | {"step": moments["step"].cpu()}  # as AdamW keeps it
 
     def _settings(self) -> dict[str, Any]:
         """What must be the same for a run to resume, as JSON has it."""
