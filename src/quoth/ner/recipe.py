@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 from quoth.arrays import Ints
 from quoth.encoders.config import TokenConfig
 from quoth.encoders.encoder import longest_input
-from quoth.encoders.transformer import attend_in_fp32, load_base, pad
+from quoth.encoders.transformer import load_base, pad
 from quoth.errors import InputError
 from quoth.hub import SETTINGS_FILE
 from quoth.ner.config import TaggerConfig, TaggingConfig
@@ -30,7 +30,7 @@ from quoth.ner.tags import bio_labels, labels_of_spans
 from quoth.records import TaggedText
 from quoth.storage import atomic_write_json
 from quoth.text.words import WordTokenizer
-from quoth.training.adapter import save_adapter, set_dropout, with_adapter
+from quoth.training.adapter import save_adapter, trainable
 from quoth.training.epochs import by_length
 from quoth.training.run import Job, Run
 from quoth.training.trainer import Step
@@ -58,9 +58,8 @@ def prepare(run: Run, config: TaggingConfig) -> Job:
     plan = plan_batches(documents, tokenizer, labels, config, run.counter("tokenizing epochs", config.epochs))
     config = replace(config, steps=len(plan))
     run.claim()
-    if config.bf16 and run.device == "cpu":
-        attend_in_fp32(encoder)
-    network = TagNetwork(with_adapter(encoder, config.lora_rank, config.seed), len(labels)).to(run.device)
+    adapted, _ = trainable(encoder, config, torch.device(run.device))
+    network = TagNetwork(adapted, len(labels)).to(run.device)
     digest = hashlib.sha256(repr(documents).encode()).hexdigest()[:16]
     return Job(TaggingTask(network, plan, tokenizer.pad_id, config, settings, digest), config)
 
@@ -87,7 +86,6 @@ class TaggingTask:
         digest: str,
     ) -> None:
         self._network, self._plan, self._pad_id = network, plan, pad_id
-        set_dropout(network, config.dropout)
         self._config, self._settings = config, settings
         self.parameters: Mapping[str, torch.nn.Parameter] = {
             name: weight for name, weight in network.named_parameters() if weight.requires_grad
@@ -117,7 +115,7 @@ def plan_batches(
     tokenizer: WordTokenizer,
     labels: Sequence[str],
     config: TaggingConfig,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None],
 ) -> list[list[Example]]:
     """All batches of the run, epoch after epoch, each of which cuts the documents in another way. `progress` takes
     epochs done."""
@@ -127,8 +125,7 @@ def plan_batches(
         runs = [text for document in documents for text in _runs(document, config.max_sentences, rng)]
         texts = [lowered(text) if rng.random() < config.lowercase else text for text in runs]
         plan += batches(examples(texts, tokenizer, labels), config.batch_size, rng)
-        if progress:
-            progress(epoch + 1)
+        progress(epoch + 1)
     return plan
 
 

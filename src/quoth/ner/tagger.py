@@ -15,7 +15,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from quoth.arrays import Floats, Ints
-from quoth.encoders.encoder import Encoder, loaded, run_batched
+from quoth.encoders.encoder import loaded, run_batched
 from quoth.encoders.graph import open_encoder
 from quoth.encoders.rounding import Stored
 from quoth.errors import InputError, ModelNotFoundError, needs_torch
@@ -89,7 +89,13 @@ class Tagger:
         assert folder is not None
         # In fp32: the head is, and Zero-NeR stores what is found, which every processor should find alike.
         encoder = open_encoder(EncoderSource(source.base, folder, config.revision), device=device, dtype="fp32")
-        network = TagHead(encoder, load_head(folder, encoder.dimensions, len(config.labels)))
+        head = load_head(folder, encoder.dimensions, len(config.labels))
+
+        def network(batch: PairArrays, shapes_BT: Ints) -> Floats:  # as `TagNetwork.forward`
+            states_BTD = encoder.states(batch, head["shapes.weight"][shapes_BT])
+            logits_BTL: Floats = states_BTD @ head["head.weight"].T + head["head.bias"]
+            return logits_BTL
+
         tokenizer = WordTokenizer(encoder.tokenizer, min(config.max_tokens, encoder.max_tokens))
         fingerprint = f"{encoder.fingerprint} {sha256_file(folder / HEAD_FILE)}"
         return cls(network, tokenizer, config.labels, source.name, fingerprint, encoder.batch_tokens)
@@ -163,18 +169,6 @@ class Tagger:
         logits_BTL -= logits_BTL.max(axis=-1, keepdims=True)
         log_p_BTL: Floats = logits_BTL - np.log(np.exp(logits_BTL).sum(axis=-1, keepdims=True))
         return log_p_BTL
-
-
-class TagHead:
-    """As `TagNetwork`, with the encoder that is opened and the head as arrays."""
-
-    def __init__(self, encoder: Encoder, head: Stored) -> None:
-        self._encoder, self._head = encoder, head
-
-    def __call__(self, batch: PairArrays, shapes_BT: Ints) -> Floats:
-        states_BTD = self._encoder.states(batch, self._head["shapes.weight"][shapes_BT])
-        logits_BTL: Floats = states_BTD @ self._head["head.weight"].T + self._head["head.bias"]
-        return logits_BTL
 
 
 def load_head(folder: Path, dimensions: int, labels: int) -> Stored:
