@@ -194,8 +194,7 @@ class ReadingTask:
             teacher.model.to(self.device)
         set_dropout(model, config.dropout)
         self._shares = shares
-        for parameter in model.parameters():
-            parameter.requires_grad_(False)
+        model.requires_grad_(False)
         self.parameters: Mapping[str, torch.nn.Parameter] = trained(model)
         for parameter in self.parameters.values():
             parameter.requires_grad_(True)
