@@ -221,7 +221,7 @@ class BatchSampler:
             yield list(range(int(self._bounds[d]), int(self._bounds[d + 1])))
 
 
-def chain_of_neighbours(data: TokenizedDocuments, progress: Callable[[int], None] | None = None) -> NDArray[np.int32]:
+def chain_of_neighbours(data: TokenizedDocuments, progress: Callable[[int], None]) -> NDArray[np.int32]:
     """The documents that have passages, each followed by its best neighbour by BM25 that is not in the chain yet.
 
     Tokens are the words; a document's query is its rarest tokens that another document has as well. A document
@@ -245,8 +245,7 @@ def chain_of_neighbours(data: TokenizedDocuments, progress: Callable[[int], None
         query = Query.of(_words(shared[np.argsort(frequency[shared], kind="stable")[:QUERY_TOKENS]]))
         found, _ = search(words, query, NEIGHBOURS, count(words, query))
         neighbours[row, : len(found)] = found
-        if progress:
-            progress(row + 1)
+        progress(row + 1)
     return data.document[firsts[_walk(neighbours)]]
 
 
