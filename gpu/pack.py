@@ -25,13 +25,13 @@ from quoth.encoders.rounding import rounded
 from quoth.hub import SETTINGS_FILE, locate
 from quoth.npm.batches import tokenize_documents
 from quoth.npm.config import NPMConfig
+from quoth.reader.weights import BESIDE_WEIGHTS
 from quoth.text.tokenizer import FastTokenizer, TextTokenizer
 from quoth.training.run import without
 
 MEGABYTES = 60
 PART = 56e6
 """Bytes of a base's weights in one file."""
-BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
 def pack_base(folder: Path) -> None:
@@ -46,17 +46,13 @@ def pack_other_base(base: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob("part-*"):
         file.unlink()
-    copy_beside_weights(base, folder)
+    for name in BESIDE_WEIGHTS:
+        if (base / name).is_file():
+            shutil.copy(base / name, folder)
     weights = load_file(base / "model.safetensors").items()
     stored = (rounded(name, weight) if weight.ndim == 2 else {name: weight} for name, weight in weights)
     for number, part in enumerate(in_parts(stored, PART)):
         save_file(part, folder / f"part-{number}.safetensors")
-
-
-def copy_beside_weights(base: Path, folder: Path) -> None:
-    for name in BESIDE_WEIGHTS:
-        if (base / name).is_file():
-            shutil.copy(base / name, folder)
 
 
 def pack_text(file: Path, texts: list[str], exclude: str) -> int:

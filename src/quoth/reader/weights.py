@@ -32,7 +32,7 @@ from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.text.tokenizer import PairTokenizer
 
 _ENCODER = "encoder."
-_BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
 def load_reader(
@@ -83,7 +83,7 @@ def save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> Non
         array = _array(weight)
         stored |= rounded(name, array) if array.ndim == 2 else {name: array}
     atomic_write_bytes(folder / WEIGHTS, save(stored))
-    for name in (*_BESIDE_WEIGHTS, *(graph_file(base, dtype).name for dtype in GRAPH_FORMATS)):
+    for name in (*BESIDE_WEIGHTS, *(graph_file(base, dtype).name for dtype in GRAPH_FORMATS)):
         if (base / name).is_file():
             shutil.copyfile(base / name, folder / name)
 
