@@ -11,7 +11,7 @@ import argparse
 import json
 import shutil
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import numpy as np
 import torch
-from reader_job import joined
-from realm_job import REALM_JOBS, train_realm
+from reader_job import told
+from realm_job import REALM_JOBS, Settings, train_realm
 
 from quoth.corpus.documents import read_documents
 from quoth.npm.batches import tokenize_documents
@@ -41,46 +41,27 @@ TINY = {
     "max_passage_tokens": "99",
 }
 
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A recipe and what is different about it."""
-
-    recipe: str
-    settings: dict[str, str] = field(default_factory=dict)
-
-
-JOBS = {
-    "npm-mini": Job("npm-mini-gpu", {"steps": "4000"}),
-    "npm-single-mini": Job("npm-single-mini-gpu", {"steps": "2000"}),
-    "rank-16": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "16"}),
-    "rank-64": Job("npm-mini-gpu", {"steps": "800"}),
-    "rank-128": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "128"}),
-    "full": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "0", "learning_rate": "0.0003"}),
-    "clean-keys": Job("npm-mini-gpu", {"steps": "800", "contrast_with": "clean"}),
+JOBS: dict[str, tuple[str, Settings]] = {
+    "npm-mini": ("npm-mini-gpu", {"steps": "4000"}),
+    "npm-single-mini": ("npm-single-mini-gpu", {"steps": "2000"}),
+    "rank-16": ("npm-mini-gpu", {"steps": "800", "lora_rank": "16"}),
+    "rank-64": ("npm-mini-gpu", {"steps": "800"}),
+    "rank-128": ("npm-mini-gpu", {"steps": "800", "lora_rank": "128"}),
+    "full": ("npm-mini-gpu", {"steps": "800", "lora_rank": "0", "learning_rate": "0.0003"}),
+    "clean-keys": ("npm-mini-gpu", {"steps": "800", "contrast_with": "clean"}),
 }
+"""Recipes, and what is different about each one's training."""
 MEMORY = "memory-large"
 
 
-def base_of(options: argparse.Namespace) -> tuple[str, Path | None]:
-    """The model to start an NPM from, and the folder of its base if that is another than the shipped one: its packed
-    parts are joined in the work folder, in fp32."""
-    packed = options.input / "base"
-    folder = joined(packed, options.work / "base")
-    return (str(packed), None) if folder == packed else ("quoth-mini-base", folder)
-
-
-def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
+def train(recipe: str, settings: Settings, options: argparse.Namespace, work: Path) -> dict[str, Any]:
     """One slice of training."""
-    settings = job.settings | (TINY if options.tiny else {})
-    model, base = base_of(options)
     done = run_recipe(
-        job.recipe,
+        recipe,
         [str(file) for file in sorted(options.input.glob("text*"))],
         work,
-        settings,
-        model=model,
-        base=base and str(base),
+        settings | (TINY if options.tiny else {}),
+        model=str(options.input / "base"),
         seconds=options.seconds,
         progress=lambda now: print(now, flush=True),
     )
@@ -117,9 +98,8 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
     contrast = Contrast(model, 0, NPMConfig(), config, SINGLE_PROCESS)
     loss = contrast.backward(batch)
     optimizer.step()
-    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return {"parameters": parameters, "body_tokens": batch.num_tokens, "loss": loss, "peak_gib": peak / 2**30}
+    return {"parameters": parameters, "body_tokens": batch.num_tokens, "loss": loss}
 
 
 def main() -> None:
@@ -138,15 +118,13 @@ def main() -> None:
     elif options.job in REALM_JOBS:
         facts = train_realm(REALM_JOBS[options.job], options.input, work, out, options.seconds, options.tiny)
     else:
-        facts = train(JOBS[options.job], options, work)
-    facts["device"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+        facts = train(*JOBS[options.job], options, work)
     if torch.cuda.is_available():
         facts["peak_gib"] = torch.cuda.max_memory_allocated() / 2**30
-    (out / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     for name in RETURNED:
         if (work / name).is_file():
             shutil.copy(work / name, out)
-    print(json.dumps(facts))
+    told(facts, out)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import io
 import itertools
 import json
 import lzma
-import math
 import queue
 import shutil
 import sys
@@ -32,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import numpy as np
 import torch
-from reader_job import WARMUP, joined, save, stored_in
+from reader_job import finite, joined, save, share_of_rate, stored_in, told
 from safetensors.torch import load_file, save_file
 from torch.utils.data import DataLoader, Dataset
 
@@ -147,7 +146,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     log = (options.out / "log.jsonl").open("a", encoding="utf-8")
     while (elapsed := time.perf_counter() - began) < seconds and steps != options.steps:
         done = elapsed / seconds
-        rate = options.rate * min(1.0, max(done, 1e-3) / WARMUP, (1 - done) / (1 - WARMUP))
+        rate = options.rate * share_of_rate(done)
         for group in optimizer.param_groups:
             group["lr"] = rate
         phase = int(done >= options.masked)
@@ -158,10 +157,9 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         optimizer.step()
         optimizer.zero_grad()
         steps, now = steps + 1, time.perf_counter()
-        if not math.isfinite(losses[-1]):
-            raise SystemExit(f"the loss is {losses[-1]} at step {steps}; train with a lower --rate")
+        finite(losses[-1:], steps)
         if now - shown > SHOWN_EVERY or steps == 1:
-            state = {"step": steps, "clean": bool(phase), "loss": float(np.mean(losses)), "tokens": tokens}
+            state = {"step": steps, "clean": bool(phase), "loss": finite(losses, steps), "tokens": tokens}
             line = json.dumps(state | {"seconds": round(now - began, 1), "learning_rate": rate})
             print(line, file=log, flush=True)
             print(line, flush=True)
@@ -210,9 +208,7 @@ def main() -> None:
         for name in SETTINGS:
             shutil.copy(options.input / name, options.out)
         return
-    facts = train(options) | {"device": torch.cuda.get_device_name() if CUDA else "cpu"}
-    (options.out / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    print(json.dumps(facts))
+    told(train(options), options.out)
 
 
 if __name__ == "__main__":

@@ -264,13 +264,13 @@ def train(tables: Tables, pupil: Network, teacher: Network | None, options: argp
     )
     began = shown = time.perf_counter()
     steps = tokens = 0
-    losses: list[Tensor] = []
+    losses: list[Tensor | float] = []
     for step in batches(tables, options):
         done = (time.perf_counter() - began) / options.seconds
         if done >= 1 or steps == options.steps:
             break
         for group in optimizer.param_groups:
-            group["lr"] = options.rate * min(1.0, max(done, 1e-3) / WARMUP, (1 - done) / (1 - WARMUP))
+            group["lr"] = options.rate * share_of_rate(done)
         loss = loss_of(tables, pupil, teacher, step, options)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
@@ -286,9 +286,14 @@ def train(tables: Tables, pupil: Network, teacher: Network | None, options: argp
     return {"steps": steps, "tokens": tokens}
 
 
-def finite(losses: Sequence[Tensor], steps: int) -> float:
+def share_of_rate(done: float) -> float:
+    """Of the highest learning rate, when this share of the time is over: it rises, then falls to 0."""
+    return min(1.0, max(done, 1e-3) / WARMUP, (1 - done) / (1 - WARMUP))
+
+
+def finite(losses: Sequence[Tensor | float], steps: int) -> float:
     """Their mean. Ends the run if it is no number."""
-    mean = float(torch.stack(list(losses)).mean())
+    mean = float(np.mean(list(map(float, losses))))
     if not math.isfinite(mean):
         raise SystemExit(f"the loss is {mean} at step {steps}; train with a lower --rate")
     return mean
@@ -325,6 +330,13 @@ def save(weights: Mapping[str, Tensor], folder: Path) -> None:
         save_file(part, folder / f"weights-{number}.safetensors")
 
 
+def told(facts: dict[str, Any], folder: Path) -> None:
+    """Write what was done, and on which device, into the folder's facts.json, and print it."""
+    facts["device"] = torch.cuda.get_device_name() if DEVICE.type == "cuda" else "cpu"
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    print(json.dumps(facts))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", type=Path, help="folder with train.npz, dev.npz and the shares")
@@ -359,10 +371,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder = options.work / options.keep if options.keep else options.out
     options.out.mkdir(parents=True, exist_ok=True)
     save(trained(pupil.model), folder)
-    facts |= {"device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"}
-    facts |= {"development": measured(Tables(options.input / "dev.npz", width), pupil)}
-    (options.out / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    print(json.dumps(facts))
+    facts["development"] = measured(Tables(options.input / "dev.npz", width), pupil)
+    told(facts, options.out)
 
 
 if __name__ == "__main__":
