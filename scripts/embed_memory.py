@@ -9,7 +9,6 @@ what it held before.
 from __future__ import annotations
 
 import argparse
-import lzma
 import re
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents
 from quoth.encoders.keys import EncodedPassage, TextSpan
 from quoth.index import tables
 from quoth.memory import WORKING_MEMORY, held
@@ -67,13 +67,9 @@ class RandomEncoder:
 
 def documents(pages: Path) -> Iterator[Document]:
     """The pages, again and again with other ids where they are few."""
-    import json
-
     for lap in count():
-        with lzma.open(pages, "rt") if pages.suffix == ".xz" else pages.open() as lines:
-            for line in lines:
-                page = json.loads(line)
-                yield Document(f"{lap}-{page['id']}", page.get("title", ""), page["text"])
+        for page in read_documents(pages):
+            yield Document(f"{lap}-{page.id}", page.title, page.text)
 
 
 def enough(pages: Path, passages: int) -> Iterator[Document]:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from quoth.corpus.documents import read_text
+from quoth.corpus.documents import read_records
 from quoth.text.tokenizer import MASK
 
 BE = {"is", "was", "are", "were"}
@@ -158,9 +158,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    rows: list[dict[str, Any]] = []
-    for file in options.questions:
-        rows += (json.loads(line) for line in read_text(file).split("\n") if line.strip())
+    rows = [dict(row) for file in options.questions for _, row in read_records(file)]
     verbs, written = Verbs({row["context"] for row in rows}), 0
     with gzip.open(options.output, "wt", encoding="utf-8") as out:
         for row in rows:
