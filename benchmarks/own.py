@@ -11,14 +11,13 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.measure import SAMPLES, Result, alone, best_seconds, seconds
+from benchmarks.measure import Result, alone, best_seconds, seconds
 from quoth.encoders.transformer import apply_adapter, load_base, load_encoder
 from quoth.hub import ModelSource, locate
 from quoth.npm.config import NPMConfig
@@ -131,28 +130,15 @@ def forward() -> Iterator[Result]:
 
 def loop() -> Result:
     """The trainer, with its log, checkpoint and saved model, against a loop of the same steps alone."""
-    from quoth import read_documents
-    from quoth.npm.batches import tokenize_documents
-    from quoth.npm.task import NPMTask
-    from quoth.text.tokenizer import TextTokenizer
-    from quoth.training.recipes import RECIPES
+    from benchmarks.training import mini_task
     from quoth.training.trainer import Trainer
-
-    source = locate("quoth-mini-base", NPMConfig)
-    config = replace(RECIPES["npm-mini-cpu"].config, steps=STEPS, batch_size=16)
-
-    def task() -> NPMTask:
-        model, hf = load_base(source.encoder)
-        tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=256)
-        return NPMTask(model, tokenizer, source.config, tokenize_documents(read_documents(SAMPLES), tokenizer), config)
 
     ours, theirs = [], []
     for _ in range(2):
+        trained, bare = (mini_task(steps=STEPS, batch_size=16) for _ in range(2))
         with tempfile.TemporaryDirectory() as folder:
-            trainer = Trainer(task(), config, Path(folder))
-            ours.append(seconds(trainer.run))
-        bare = task()
-        theirs.append(seconds(lambda bare=bare: plain_loop(bare, config)))
+            ours.append(seconds(Trainer(trained, trained.config, Path(folder)).run))
+        theirs.append(seconds(lambda bare=bare: plain_loop(bare, bare.config)))
     return Result(
         f"training loop, {STEPS} steps of npm-mini-cpu in batches of 16, with log and checkpoint",
         f"{min(ours):.2f} s",

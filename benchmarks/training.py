@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,19 @@ QUERIES, TOKENS, DIMENSIONS = 4096, 32768, 384
 
 def run() -> Iterator[Result]:
     """Every benchmark of training."""
+    task = mini_task()
+    yield masking(task.data)
+    yield from loss()
+    yield steps(task)
+
+
+def mini_task(**changed: Any) -> NPMTask:
+    """What npm-mini-cpu trains, on the samples, with some settings changed."""
     source = locate("quoth-mini-base", NPMConfig)
     model, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=256)
     data = tokenize_documents(read_documents(SAMPLES), tokenizer)
-    yield masking(data)
-    yield from loss()
-    yield steps(model, tokenizer, source.config, data)
+    return NPMTask(model, tokenizer, source.config, data, replace(RECIPES["npm-mini-cpu"].config, **changed))
 
 
 def masking(data: TokenizedDocuments) -> Result:
@@ -142,10 +149,8 @@ def loss() -> Iterator[Result]:
     )
 
 
-def steps(model: Any, tokenizer: TextTokenizer, npm: NPMConfig, data: TokenizedDocuments) -> Result:
+def steps(task: NPMTask) -> Result:
     """Training steps against three times the encoder's bare forward over the same inputs."""
-    config = RECIPES["npm-mini-cpu"].config
-    task = NPMTask(model, tokenizer, npm, data, config)
     batch = task.batches(0)[0]
     ids_BT, attention_BT = pad(batch.inputs, 0)
 
