@@ -35,9 +35,9 @@ from quoth.encoders.bert import all_whole
 from quoth.encoders.rounding import SCALE
 from quoth.encoders.transformer import load_base
 from quoth.hub import EncoderSource
-from quoth.reader.config import NEVER, ReaderConfig
+from quoth.reader.config import ReaderConfig
 from quoth.reader.network import SpanReaderModel
-from quoth.reader.training import taught_loss
+from quoth.reader.training import Marked, taught_loss
 from quoth.reader.weights import trained
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
 from quoth.text.tokenizer import batches_by_length
@@ -226,28 +226,15 @@ def loss_of(
     tables: Tables, pupil: Network, teacher: Network | None, step: tuple[Ints, Ints], options: argparse.Namespace
 ) -> Tensor:
     readings, owners = step
-    width, odds, right, soft, owner = int(tables.length[readings].max()) + 8, [], [], [], []
-
-    def wide(each_BTW: Tensor, value: float) -> Tensor:
-        return torch.nn.functional.pad(each_BTW, (0, 0, 0, width - each_BTW.shape[1]), value=value)
-
+    parts = []
     for members in batches_by_length(tables.length[readings].tolist(), options.tokens):
         batch = tables.batch(readings[members])
-        odds.append(wide(pupil.odds(batch), NEVER))
-        right.append(wide(batch.right_BTW, False))
-        owner.append(torch.from_numpy(owners[members]).to(DEVICE))
-        if teacher:
-            with torch.no_grad():
-                soft.append(wide(teacher.odds(batch), NEVER))
-    return taught_loss(
-        torch.cat(odds),
-        torch.cat(right),
-        torch.cat(soft) if soft else None,
-        torch.cat(owner),
-        int(owners.max()) + 1,
-        weight=options.teacher_weight,
-        temperature=options.temperature,
-    )
+        with torch.no_grad():
+            taught_BTW = teacher.odds(batch) if teacher else None
+        owner = torch.from_numpy(owners[members]).to(DEVICE)
+        parts.append(Marked(pupil.odds(batch), batch.right_BTW, owner, taught_BTW))
+    questions = int(owners.max()) + 1
+    return taught_loss(parts, questions, weight=options.teacher_weight, temperature=options.temperature)
 
 
 def train(tables: Tables, pupil: Network, teacher: Network | None, options: argparse.Namespace) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from quoth.encoders.encoder import fingerprint_of
 from quoth.encoders.transformer import pair_batch, parameters
@@ -143,23 +144,31 @@ def distillation_loss(
     return (nothing_Q.index_add(0, question_B, spans_B)).mean() * temperature**2
 
 
-def taught_loss(
-    odds_BTW: Tensor,
-    right_BTW: Tensor,
-    teacher_BTW: Tensor | None,
-    question_B: Tensor,
-    num_questions: int,
-    *,
-    weight: float,
-    temperature: float,
-) -> Tensor:
-    """`reading_loss`, and `distillation_loss` in its place with this weight if there is a teacher: scalar."""
-    loss = reading_loss(odds_BTW, right_BTW, question_B, num_questions)
-    if teacher_BTW is None:
+class Marked(NamedTuple):
+    """Inputs of one length: the log odds of their spans and which are right [B, T, W], the question of each [B], and
+    the teacher's odds if there is one."""
+
+    odds_BTW: Tensor
+    right_BTW: Tensor
+    question_B: Tensor
+    taught_BTW: Tensor | None
+
+
+def taught_loss(parts: Sequence[Marked], num_questions: int, *, weight: float, temperature: float) -> Tensor:
+    """`reading_loss` of inputs of several lengths, and `distillation_loss` in its place with this weight if there is a
+    teacher: scalar."""
+    odds, right, question, taught = zip(*parts, strict=True)
+    length = max(each.shape[1] for each in odds)
+
+    def joined(each: Sequence[Tensor], beyond: float) -> Tensor:
+        return torch.cat([pad(part, (0, 0, 0, length - part.shape[1]), value=beyond) for part in each])
+
+    odds_BTW, question_B = joined(odds, NEVER), torch.cat(question)
+    loss = reading_loss(odds_BTW, joined(right, False), question_B, num_questions)
+    if taught[0] is None:
         return loss
-    return (1 - weight) * loss + weight * distillation_loss(
-        odds_BTW, teacher_BTW, question_B, num_questions, temperature
-    )
+    apart = distillation_loss(odds_BTW, joined(taught, NEVER), question_B, num_questions, temperature)
+    return (1 - weight) * loss + weight * apart
 
 
 @dataclass(frozen=True)
@@ -223,8 +232,7 @@ class ReadingTask:
             return Step(None, 0, skipped)
         read, taught = ([seen for inputs in part for seen in inputs] for part in zip(*both, strict=True))
         question_B = torch.tensor([q for q, inputs in enumerate(shown) for _ in inputs])
-        odds, right, owner, soft = [], [], [], []
-        width = max(len(seen.reading.pair.ids_T) for seen in read)
+        parts = []
         for members in batches_by_length([len(seen.reading.pair.ids_T) for seen in read], self._config.padded_tokens):
             part = [read[member] for member in members]
             odds_BTW = self._odds(self.model, self._inputs, part)
@@ -232,22 +240,10 @@ class ReadingTask:
             for row, seen in enumerate(part):
                 first_R, beyond_R = seen.right_R2.T
                 right_BTW[row, seen.reading.body + first_R, beyond_R] = True
-            missing = width - odds_BTW.shape[1]
-            odds.append(torch.nn.functional.pad(odds_BTW, (0, 0, 0, missing), value=NEVER))
-            right.append(torch.nn.functional.pad(right_BTW, (0, 0, 0, missing)))
-            owner.append(question_B[members])
-            if taught:
-                soft_BTW = self._soft(part, [taught[member] for member in members])
-                soft.append(torch.nn.functional.pad(soft_BTW, (0, 0, 0, missing), value=NEVER))
-        loss = taught_loss(
-            torch.cat(odds),
-            torch.cat(right).to(self.device),
-            torch.cat(soft) if soft else None,
-            torch.cat(owner).to(self.device),
-            len(shown),
-            weight=self._config.teacher_weight,
-            temperature=self._config.temperature,
-        )
+            soft_BTW = self._soft(part, [taught[member] for member in members]) if taught else None
+            parts.append(Marked(odds_BTW, right_BTW.to(self.device), question_B[members].to(self.device), soft_BTW))
+        weight, temperature = self._config.teacher_weight, self._config.temperature
+        loss = taught_loss(parts, len(shown), weight=weight, temperature=temperature)
         loss.backward()  # type: ignore[no-untyped-call]
         return Step(loss.item(), sum(len(seen.reading.pair.ids_T) for seen in read), skipped)
 
