@@ -30,7 +30,7 @@ from quoth.reader.model import answered
 from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
 from quoth.realm.answering import EncodedQuery, How
-from quoth.realm.config import Combine, REALMAskOptions, REALMConfig, REALMFillOptions
+from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
 from quoth.realm.passages import PassageEncoder
 from quoth.records import Hits, Likelihood, Prediction, Predictions
 from quoth.text.tokenizer import fill_in, masked_ids
@@ -51,8 +51,8 @@ class GivenReader:
         return answered_from(options, self.reader.config.defaults)
 
     def combined(self, combine: str | None, default: str) -> str:
-        """How the fillings of a blank are combined. Raises InputError."""
-        return str(checked("combine", combine or default, Combine))
+        """How the fillings of a blank are combined."""
+        return combine or default
 
     def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> Predictions:
         """The best spans; with one softmax as a `Reader` gives them, but that relevance counts with BM25 alone."""
