@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from quoth.encoders.encoder import pair_tokenizer
 from quoth.encoders.transformer import Transformer, pair_batch
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, locate
@@ -21,7 +22,6 @@ from quoth.reader.spans import Reading, legal_spans
 from quoth.realm.config import REALMConfig
 from quoth.realm.network import MLMHead, ReaderModel, readings
 from quoth.realm.own_reader import OwnReader
-from quoth.realm.passages import pair_tokenizer
 from quoth.text.boundaries import MAY_END, MAY_START, words
 from quoth.text.tokenizer import Pair, PairTokenizer
 from tiny import TEXT, TOKENIZERS, tiny_realm
@@ -42,7 +42,7 @@ def load(source: EncoderSource, config: REALMConfig) -> OwnReader:
     transformer = Transformer.load(source)
     torch.manual_seed(0)
     model = ReaderModel(transformer.model, config)
-    return OwnReader(model, pair_tokenizer(transformer.tokenizer, transformer.model, config))
+    return OwnReader(model, pair_tokenizer(transformer.tokenizer, transformer.config, config.token_types))
 
 
 @pytest.fixture(scope="module", params=TOKENIZERS)

@@ -21,7 +21,7 @@ from quoth.arrays import Floats, Ints
 from quoth.encoders.rounding import SCALE
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.storage import read_json, sha256_file
-from quoth.text.tokenizer import BATCH_TOKENS, PairArrays, batches_by_length, padded
+from quoth.text.tokenizer import BATCH_TOKENS, PairArrays, PairTokenizer, batches_by_length, padded
 
 PROBE = "Quoth the Raven: it's naïve, CAFÉ, ½ Καζαντζάκης 세종대왕은 القاهرة दिल्ली 北京 🙂"
 PUBLISHED_FINGERPRINTS = {
@@ -91,6 +91,12 @@ def longest_input(config: Any) -> int:
     """The most tokens an encoder's position table allows; RoBERTa and its relatives start after the padding id."""
     offset = config.pad_token_id + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
     return int(config.max_position_embeddings) - offset
+
+
+def pair_tokenizer(tokenizer: Any, config: Any, types: bool = True) -> PairTokenizer:
+    """What makes an encoder's inputs of one or two texts, at most as long as it takes; with `types`, the second text
+    has a type of its own where the encoder knows two."""
+    return PairTokenizer(tokenizer, types and getattr(config, "type_vocab_size", 1) > 1, longest_input(config))
 
 
 def loaded(

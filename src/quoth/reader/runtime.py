@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from quoth.arrays import Floats
-from quoth.encoders.encoder import Encoder, loaded
+from quoth.encoders.encoder import Encoder, loaded, pair_tokenizer
 from quoth.encoders.graph import change, graph_formats, in_pytorch, open_graph
 from quoth.encoders.rounding import SCALE, Stored, names_of, whole
 from quoth.hub import READER_FILE, WEIGHTS, ModelSource, locate
 from quoth.reader.config import NEVER, UNREADABLE, ReaderConfig
 from quoth.reader.spans import SpanReader, check_room
-from quoth.text.tokenizer import FastTokenizer, PairArrays, PairTokenizer
+from quoth.text.tokenizer import FastTokenizer, PairArrays
 
 _ENCODER, _WORDS = "encoder.", "embeddings.word_embeddings.weight"
 
@@ -62,10 +62,8 @@ def _opened(source: ModelSource[ReaderConfig], formats: Sequence[str]) -> SpanRe
     if encoder is None:
         return None
     check_room(source.config, encoder.max_tokens, source.name)
-    types = getattr(encoder.config, "type_vocab_size", 1) > 1
-    return SpanReader(
-        GraphReader(encoder, heads, source.config), PairTokenizer(encoder.tokenizer, types, encoder.max_tokens)
-    )
+    tokenizer = pair_tokenizer(encoder.tokenizer, encoder.config)
+    return SpanReader(GraphReader(encoder, heads, source.config), tokenizer)
 
 
 def _change(stored: Stored, own: Stored) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from quoth.arrays import Floats
 from quoth.encoders.bert import whole_tensor
-from quoth.encoders.encoder import loaded, longest_input
+from quoth.encoders.encoder import loaded, pair_tokenizer
 from quoth.encoders.rounding import SCALE, Stored, rounded
 from quoth.encoders.transformer import load_base, load_encoder
 from quoth.errors import ModelNotFoundError
@@ -47,9 +47,9 @@ def load_reader(
     model = SpanReaderModel(encoder, source.config).eval()
     if source.folder is not None:
         _apply(model, source.folder / READER_FILE, source.is_whole)
-    longest = longest_input(encoder.config)
-    check_room(source.config, longest, source.name)
-    return model, PairTokenizer(hf, getattr(encoder.config, "type_vocab_size", 1) > 1, longest)
+    tokenizer = pair_tokenizer(hf, encoder.config)
+    check_room(source.config, tokenizer.longest, source.name)
+    return model, tokenizer
 
 
 def save_reader(

@@ -11,13 +11,13 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import Floats
-from quoth.encoders.encoder import Encoder, longest_input, run_batched
+from quoth.encoders.encoder import Encoder, pair_tokenizer, run_batched
 from quoth.encoders.graph import GraphEncoder, open_encoder, open_in_pytorch
 from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
 from quoth.encoders.tokens import unit
@@ -105,7 +105,7 @@ class PassageEncoder:
         config = source.config
         passages, encoder, head = _tower(source, "passages", device, dtype)
         queries = _tower(source, "queries", device, dtype)[0] if config.separate_towers else passages
-        tokenizer = pair_tokenizer(encoder.tokenizer, encoder, config)
+        tokenizer = pair_tokenizer(encoder.tokenizer, encoder.config, config.token_types)
         return cls(passages, queries, config, tokenizer, source.name, fingerprint(encoder.fingerprint, config, head))
 
     def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
@@ -176,9 +176,3 @@ def embed(tower: Vectors, tokenizer: PairTokenizer, inputs: Sequence[Pair]) -> F
     for member, vector_D in run_batched(inputs, lengths, vectors, tower.batch_tokens):
         vectors_BD[member] = vector_D
     return vectors_BD
-
-
-def pair_tokenizer(tokenizer: Any, encoder: Any, config: REALMConfig) -> PairTokenizer:
-    """The tokenizer of an encoder's inputs: up to the encoder's maximum length, with token types if it has two."""
-    types = config.token_types and getattr(encoder.config, "type_vocab_size", 1) > 1
-    return PairTokenizer(tokenizer, types, longest_input(encoder.config))

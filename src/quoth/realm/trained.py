@@ -15,12 +15,12 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from quoth.encoders.encoder import pair_tokenizer
 from quoth.encoders.transformer import attend_in_fp32, load_base
 from quoth.errors import InputError
 from quoth.hub import HEADS_FILE, SETTINGS_FILE, ModelSource
 from quoth.realm.config import REALMConfig
 from quoth.realm.network import ReaderModel
-from quoth.realm.passages import pair_tokenizer
 from quoth.realm.towers import Tower, head_state, opened
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
@@ -86,7 +86,7 @@ class TrainedREALM:
         self._origins = {name: name for name in PARTS} if source.config.separate_towers else _ONE_TOWER
         self._trained = frozenset(name if separate else _ONE_TOWER[name] for name in trained)
         encoder, hf = self._encoder("passages")
-        self.tokenizer = pair_tokenizer(hf, encoder, self.config)
+        self.tokenizer = pair_tokenizer(hf, encoder.config, self.config.token_types)
         self.passages = self.queries = self._tower(encoder, "passages")
         if separate:
             self.queries = self._tower(self._encoder("queries")[0], "queries")
