@@ -4,9 +4,9 @@ const KEY = "quoth-token";
 
 /** What went wrong. `plain` is a sentence for whoever reads the page. */
 export class Trouble extends Error {
-  constructor(title, detail, status = 0, after = 0) {
+  constructor(detail, status = 0, after = 0) {
     super(detail);
-    Object.assign(this, { title, detail, status, after, plain: plainly(status, detail) });
+    Object.assign(this, { detail, status, after, plain: plainly(status, detail) });
   }
 }
 
@@ -29,14 +29,14 @@ export async function call(method, path, { body, signal } = {}) {
   const begin = performance.now();
   const reply = await sent(method, path, body, signal);
   const content = await reply.json().catch(() => null);
-  if (content === null) throw new Trouble("No answer", `Status ${reply.status}`, reply.status);
+  if (content === null) throw new Trouble(`Status ${reply.status}`, reply.status);
   return { content, times: times(reply.headers.get("server-timing"), performance.now() - begin) };
 }
 
 /** A picture or a file of the service. Raises Trouble. */
 export async function load(path) {
   const reply = await sent("GET", path);
-  return reply.blob().catch(() => { throw new Trouble("No answer", "The service did not send all of it."); });
+  return reply.blob().catch(() => { throw new Trouble("The service did not send all of it."); });
 }
 
 /** A reply that is not an error. */
@@ -50,12 +50,12 @@ async function sent(method, path, body, signal) {
     reply = await fetch(path, { method, headers, body: body && JSON.stringify(body), signal, cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Trouble("No answer", "The service does not answer. Is it still running?");
+    throw new Trouble("The service does not answer. Is it still running?");
   }
   if (reply.ok) return reply;
   const content = await reply.json().catch(() => null);
   const after = Number(reply.headers.get("retry-after")) || 0;
-  throw new Trouble(content?.title ?? "No answer", content?.detail ?? `Status ${reply.status}`, reply.status, after);
+  throw new Trouble(content?.detail ?? `Status ${reply.status}`, reply.status, after);
 }
 
 /** `Server-Timing` as milliseconds by name, with what was spent outside of the steps as `other`. */

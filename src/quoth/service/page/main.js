@@ -180,8 +180,7 @@ function render(state, places, replies) {
     remember(state, number, place);
     show(item.places, item.more, place, (moved) => remember(state, number, moved), about.files);
   };
-  const built = (isSearch ? hitList : answerList)(columns, state.get("q"), open, { only, BLANK, about, view: state.get("view") });
-  $("board").dataset.state = "answered";
+  const built = (isSearch ? hitList : answerList)(columns, state.get("q"), open, { only, BLANK, view: state.get("view") });
   $("board").dataset.columns = String(columns.length);
   $("answers").replaceChildren(built.element, ...columns.map((each) => timeSpent(each.times, columns.length > 1 ? each.title : "")));
   $("status").textContent = built.said;
@@ -196,7 +195,6 @@ function empty() {
   if (!about) return; // nothing is known yet: there is no answer, or no token
   running?.abort();
   close(false);
-  $("board").dataset.state = "empty";
   $("problem").replaceChildren();
   const documents = about.corpora.reduce((sum, each) => sum + each.documents, 0);
   const said = documents
@@ -225,14 +223,12 @@ function waiting(state, mine) {
   }, 1000);
   const stop = make("button", { type: "button", onclick: () => { mine.abort(); empty(); $("text").focus(); } }, "Stop");
   $("board").setAttribute("aria-busy", "true");
-  $("board").dataset.state = "waiting";
   $("status").textContent = `${verb}.`;
   $("answers").replaceChildren(make("div", { className: "waiting" }, make("p", {}, clock, stop), make("div"), make("div"), make("div")));
 }
 
 function trouble(error, again) {
   if (!(error instanceof Trouble)) throw error;
-  $("board").dataset.state = "trouble";
   $("answers").replaceChildren();
   if (error.status === 401) return askKey(again);
   if (CONDITION.test(error.detail)) return filter.tell(error.detail);
