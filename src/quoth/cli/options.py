@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import typer
 
@@ -30,6 +30,7 @@ Format = Literal[
     "jsonl", "csv", "tsv", "parquet", "text", "markdown", "rst", "man",
     "pdf", "html", "docx", "pptx", "xlsx", "odt", "odp", "ods", "doc", "rtf", "ppt", "xls", "epub", "eml",
 ]  # fmt: skip
+*_FORMATS, _LAST = get_args(Format)
 Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 
@@ -136,8 +137,7 @@ FormatName = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Read DOCS as jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx, xlsx, odt, odp, "
-        "ods, doc, rtf, ppt, xls, epub or eml, whatever their suffix.",
+        help=f"Read DOCS as {', '.join(_FORMATS)} or {_LAST}, whatever their suffix.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
