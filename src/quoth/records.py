@@ -348,6 +348,16 @@ class Hits(_Ranking[Hit]):
         return self._html("" if self else "no passage of the corpus matches", _hit)
 
 
+def in_context(place: Evidence) -> tuple[int, int]:
+    """Where the words of a place begin and end in its context."""
+    return place.start - place.context_start, place.end - place.context_start
+
+
+def quote_of(place: Evidence) -> str:
+    """The words of a place, as they occur there."""
+    return place.context[slice(*in_context(place))]
+
+
 def places_told(prediction: Prediction) -> tuple[Evidence, ...]:
     """An answer's first places, or that of each phrase if it fills several blanks."""
     return prediction.evidence[: max(PLACES, len(prediction.parts))]
@@ -363,8 +373,7 @@ def _prediction(prediction: Prediction) -> str:
 
 
 def _evidence(evidence: Evidence) -> str:
-    begin = evidence.context_start
-    quote = _excerpt(evidence.context, [(evidence.start - begin, evidence.end - begin)])
+    quote = _excerpt(evidence.context, [in_context(evidence)])
     return f"<blockquote>{quote}<br>{_source(evidence, evidence.corpus)}</blockquote>"
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from quoth.datasets.judging import answer_ranges
 from quoth.datasets.questions import QAExample
+from quoth.records import in_context
 from quoth.text.tokenizer import MASK
 from quoth_eval.pages import Quotation, Section
 from quoth_eval.report import Result, Row, Table
@@ -61,7 +62,7 @@ def error_of(row: Row) -> str:
     question = QAExample(row.id, row.text, row.answers, row.pattern)
     right = [answer_ranges(place.context, question) for place in first.evidence]
     for place, ranges in zip(first.evidence, right, strict=True):
-        start, end = place.start - place.context_start, place.end - place.context_start
+        start, end = in_context(place)
         if any(begin < end and start < stop for begin, stop in ranges):
             return BOUNDS
     if any(right):
@@ -93,7 +94,7 @@ def quoted(wrong: WrongAnswer) -> Quotation:
     if not said or not said.evidence:
         return asked
     place, half = said.evidence[0], _WIDTH // 2
-    start, end = place.start - place.context_start, place.end - place.context_start
+    start, end = in_context(place)
     parts = place.context[max(0, start - half) : start], place.context[start:end], place.context[end : end + half]
     before, phrase, after = (re.sub(r"\s+", " ", part) for part in parts)
     source = place.title or place.document_id

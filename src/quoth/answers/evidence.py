@@ -34,7 +34,7 @@ from quoth.answers.ranking import (
 )
 from quoth.arrays import Doubles, Rows
 from quoth.index.key_table import passage_of
-from quoth.records import Evidence, Passage, Prediction, Status
+from quoth.records import Evidence, Passage, Prediction, Status, in_context, quote_of
 from quoth.text.boundaries import core, surface_group
 from quoth.text.passages import crosses_sentence, is_balanced, is_mark_of_item
 from quoth.timing import step
@@ -75,8 +75,7 @@ def _apart(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
     taken: list[Evidence] = []
     for each in proposals:
         place = each.best.evidence[0]
-        at = place.start - place.context_start
-        is_mark = is_mark_of_item(place.context, at, at + place.end - place.start)
+        is_mark = is_mark_of_item(place.context, *in_context(place))
         if not (is_mark or crosses_sentence(each.best.text) or any(_overlap(place, other) for other in taken)):
             taken.append(place)
             yield each
@@ -108,11 +107,8 @@ def propose(scored: Scored, options: ResolvedOptions) -> Iterator[Proposal]:
 
 def quoted(best: Best, quotes: Quotes) -> Prediction:
     """The phrase as it occurs in its first place, with single spaces."""
-    first = quotes.evidence[0]
-    text = first.context[first.start - first.context_start : first.end - first.context_start]
-    return Prediction(
-        " ".join(text.split()), best.score, best.probability, quotes.evidence, num_places=quotes.num_places
-    )
+    text = " ".join(quote_of(quotes.evidence[0]).split())
+    return Prediction(text, best.score, best.probability, quotes.evidence, num_places=quotes.num_places)
 
 
 def quote(passage: Passage, corpus: str, start: int, end: int, share: float) -> Evidence:

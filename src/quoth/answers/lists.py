@@ -25,7 +25,7 @@ from quoth.answers.evidence import (
     quote,
     span_proposals,
 )
-from quoth.records import Prediction, Sentence
+from quoth.records import Prediction, Sentence, quote_of
 from quoth.text.boundaries import core, surface_group
 from quoth.text.passages import crosses_sentence, is_balanced, lines_of
 
@@ -91,7 +91,7 @@ def with_whole(
     if not phrases or not (asks_for_several(question) or _FOR_ALL.match(question)):
         return [*phrases]
     [place] = best.evidence
-    text = place.context[place.start - place.context_start : place.end - place.context_start]
+    text = quote_of(place)
     items = [text[line.at : line.end] for line in lines_of(text) if line.at > line.start]
     is_list = len(items) > 1 and asks_for_several(question) and is_within(phrases[0].evidence[0], place)
     if not is_list and (place.document_id, place.start) not in {

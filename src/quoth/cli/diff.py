@@ -15,7 +15,7 @@ from quoth.cli.options import Json, Setup, as_utf8
 from quoth.cli.output import counting, print_json, read_as, results
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError
-from quoth.records import Prediction
+from quoth.records import Prediction, in_context
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -102,7 +102,7 @@ def _says(corpus: "Corpus", place: "Evidence") -> bool:
     from quoth.corpus.exact.quotes import verify_quote
     from quoth.text.passages import sentences
 
-    start, end = place.start - place.context_start, place.end - place.context_start
+    start, end = in_context(place)
     around = [place.context[a:b] for a, b in sentences(place.context) if a <= start and end <= b]
     return verify_quote(corpus, (around or [place.context])[0], 1).occurs
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quoth.cli.output import plural
-from quoth.records import NOT_FOUND, Evidence, Hit, Passage, Prediction, Predictions, Sentence
+from quoth.records import NOT_FOUND, Evidence, Hit, Passage, Prediction, Predictions, Sentence, in_context, quote_of
 from quoth.text.passages import sentences
 from quoth.text.terms import analyse
 
@@ -80,7 +80,7 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
         shown = prediction.evidence[: max(blanks, 1)]
         for evidence in shown:
             _quote(console, _source(evidence, evidence.title, evidence.corpus))
-            _show_excerpt(console, evidence.context, *_in_context(evidence))
+            _show_excerpt(console, evidence.context, *in_context(evidence))
         if (more := prediction.num_places - len(shown)) > 0:
             console.print(Text(f"{MARGIN}  … and {plural(more, 'more place')}", style="dim"))
 
@@ -89,9 +89,7 @@ def _in_lines(prediction: Prediction) -> str:
     """What a prediction says; a list in the lines that it has where it stands."""
     if prediction.sequence or len(prediction.parts) < 2:
         return prediction.text
-    place = prediction.evidence[0]
-    start, end = _in_context(place)
-    lines = [" ".join(line.split()) for line in place.context[start:end].splitlines()]
+    lines = [" ".join(line.split()) for line in quote_of(prediction.evidence[0]).splitlines()]
     return "\n".join(filter(None, lines)) if len(lines) > 1 else prediction.text
 
 
@@ -121,7 +119,7 @@ def show_quote(console: Console, evidence: Evidence) -> None:
     source = f"{name.plain} {evidence.start}–{evidence.end}  "
     cells = max(20, console.width - len(MARGIN) - 3 - cell_len(source))
     line = Text.assemble(MARGIN, ("│ ", "dim"), (source, "dim"))
-    console.print(line.append_text(excerpt(evidence.context, *_in_context(evidence), cells)), soft_wrap=True)
+    console.print(line.append_text(excerpt(evidence.context, *in_context(evidence), cells)), soft_wrap=True)
 
 
 def show_best(console: Console, head: Text, predictions: Sequence[Prediction], rest: str = "") -> None:
@@ -133,10 +131,6 @@ def show_best(console: Console, head: Text, predictions: Sequence[Prediction], r
     console.print(line.append(rest, style="dim"), soft_wrap=True)
     if said and said.evidence:
         show_quote(console, said.evidence[0])
-
-
-def _in_context(evidence: Evidence) -> tuple[int, int]:
-    return evidence.start - evidence.context_start, evidence.end - evidence.context_start
 
 
 def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool = False) -> None:

@@ -12,9 +12,9 @@ from haystack import Document, component
 from haystack.dataclasses import ExtractedAnswer
 
 from quoth.corpus.corpus import Corpus
-from quoth.integrations.shared import PLACE_KEYS, Searching, opened, quote_of
+from quoth.integrations.shared import PLACE_KEYS, Searching, opened
 from quoth.reader.model import Reader
-from quoth.records import Evidence, Prediction, Sentence
+from quoth.records import Evidence, Prediction, Sentence, in_context, quote_of
 from quoth.source_map import as_json
 
 
@@ -157,7 +157,7 @@ def _sentence(corpus: Corpus, sentence: Sentence, place: Evidence) -> Document:
 
 def _answer(corpus: Corpus, query: str, answer: Prediction, best: Evidence) -> ExtractedAnswer:
     document = corpus.document(best.document_id)
-    at, known = best.start - best.context_start, as_json(best)
+    (start, end), known = in_context(best), as_json(best)
     return ExtractedAnswer(
         query=query,
         score=answer.probability,
@@ -165,7 +165,7 @@ def _answer(corpus: Corpus, query: str, answer: Prediction, best: Evidence) -> E
         document=Document(id=document.id, content=document.text, meta={**document.metadata, "title": document.title}),
         context=best.context,
         document_offset=ExtractedAnswer.Span(start=best.start, end=best.end),
-        context_offset=ExtractedAnswer.Span(start=at, end=at + best.end - best.start),
+        context_offset=ExtractedAnswer.Span(start=start, end=end),
         meta={
             "status": answer.status,
             "abstained": answer.abstained,

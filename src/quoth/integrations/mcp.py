@@ -25,8 +25,8 @@ from quoth.corpus.view import parts
 from quoth.corpus.where import EXAMPLE
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
 from quoth.index.finder import Finder
-from quoth.integrations.shared import NOTES, quote_of
-from quoth.records import PLACES, Evidence, Hit, Predictions, Status, places_told
+from quoth.integrations.shared import NOTES
+from quoth.records import PLACES, Evidence, Hit, Predictions, Status, places_told, quote_of
 from quoth.source_map import as_json
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from quoth.index.options import Mode, SearchOptions
 from quoth.model.base import CorpusModel
 from quoth.model.loading import load
 from quoth.reader.model import Reader
-from quoth.records import NOT_FOUND, PLACES, Evidence, Hit, Hits, Status
+from quoth.records import NOT_FOUND, PLACES, Evidence, Hit, Hits, Status, quote_of
 from quoth.source_map import as_json
 
 NOTES: dict[Status, str] = {
@@ -143,11 +143,6 @@ class Asking:
             "places": [_place(each) for each in found.places],
             "nearest": [_place(each) for each in found.nearest],
         }
-
-
-def quote_of(place: Evidence) -> str:
-    """The words of a place, as they occur there."""
-    return place.context[place.start - place.context_start :][: place.end - place.start]
 
 
 def _place(place: Evidence) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import regex
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError, UnknownDocumentError
-from quoth.records import Document, Evidence, Prediction
+from quoth.records import Document, Evidence, Prediction, quote_of
 
 CONTEXT = 32
 """Code points quoted before a phrase, and after it: more if these do not tell it from other places."""
@@ -123,8 +123,7 @@ def cite(predictions: Iterable[Prediction], corpus: Corpus | Sequence[Corpus]) -
 
 
 def _document(place: Evidence, corpora: Sequence[Corpus]) -> Document:
-    at = place.start - place.context_start
-    phrase = place.context[at : at + place.end - place.start]
+    phrase = quote_of(place)
     for corpus in corpora:
         if place.corpus in ("", corpus.name):
             try:
