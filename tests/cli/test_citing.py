@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commands import Run
-from quoth import Corpus, Document, Evidence, Prediction
+from quoth import Corpus, Document, Evidence, Prediction, Predictions
 from quoth.cli import query
 
 TEXT = "👍 The church of Hagios Demetrios is in Thessaloniki."
@@ -24,9 +24,10 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made.add([Document("d", "Hagios Demetrios", TEXT, {"url": "https://example.org/d"})])
 
     class Oracle:
-        def fill(self, text: str, **options: Any) -> list[Prediction]:
+        def fill(self, text: str, **options: Any) -> Predictions:
             place = Evidence("d", "Hagios Demetrios", 0, START, START + 12, TEXT, 0.75, "c")
-            return [Prediction("Thessaloniki", -0.5, 0.75, (place,), text), Prediction("Paris", -1.5, 0.25, ())]
+            best = Prediction("Thessaloniki", -0.5, 0.75, (place,), text)
+            return Predictions([best, Prediction("Paris", -1.5, 0.25, ())])
 
         ask = fill
 

@@ -69,18 +69,19 @@ class Oracle:
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
-    def fill(self, text: str, **options: Any) -> list[Prediction]:
+    def fill(self, text: str, **options: Any) -> Predictions:
         self.asked.append((text, options))
         evidence = Evidence("demetrios", "Hagios Demetrios", 0, START, START + 12, TEXT, 0.75)
-        return [Prediction("Thessaloniki", -0.5, 0.75, (evidence,), text.replace("[MASK]", "Thessaloniki"))]
+        filled = text.replace("[MASK]", "Thessaloniki")
+        return Predictions([Prediction("Thessaloniki", -0.5, 0.75, (evidence,), filled)])
 
-    def ask(self, question: str, **options: Any) -> list[Prediction]:
+    def ask(self, question: str, **options: Any) -> Predictions:
         (answer,) = self.fill(question, **options)
-        return [Prediction(answer.text, answer.log_score, answer.probability, answer.evidence)]
+        return Predictions([Prediction(answer.text, answer.log_score, answer.probability, answer.evidence)])
 
-    def classify(self, text: str, labels: dict[str, list[str]], **options: Any) -> list[Prediction]:
+    def classify(self, text: str, labels: dict[str, list[str]], **options: Any) -> Predictions:
         self.asked.append((text, {"labels": labels, **options}))
-        return [Prediction(label, 0.0, 1 / len(labels), ()) for label in labels]
+        return Predictions(Prediction(label, 0.0, 1 / len(labels), ()) for label in labels)
 
 
 @pytest.fixture
@@ -395,7 +396,7 @@ def test_a_file_in_the_place_of_a_question_is_a_mistake(corpus: Path, run: Run, 
 def test_a_query_without_any_prediction_has_a_line(
     corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(oracle, "ask", lambda question, **options: [])
+    monkeypatch.setattr(oracle, "ask", lambda question, **options: Predictions())
     told = json.loads(run("ask", corpus, "Zebra?", "--json")[1])
     assert told == {
         "query": "Zebra?",
@@ -419,7 +420,7 @@ def test_standard_input_without_a_line_is_a_mistake(
 def test_a_bad_line_is_told_and_the_others_are_answered(
     corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fill(text: str, **options: Any) -> list[Prediction]:
+    def fill(text: str, **options: Any) -> Predictions:
         if "[MASK]" not in text:
             raise InputError("no [MASK] in it")
         return Oracle().fill(text, **options)

@@ -8,7 +8,7 @@ import pytest
 from commands import Run
 from quoth import Corpus, Document
 from quoth.cli.diff import compared
-from quoth.records import Evidence, Prediction, Status
+from quoth.records import Evidence, Prediction, Predictions, Status
 
 STATE = "The river is long. {} is the head of the state. It rains."
 
@@ -23,11 +23,11 @@ def editions(tmp_path: Path) -> tuple[Corpus, Corpus]:
     return corpora[0], corpora[1]
 
 
-def answer(corpus: Corpus, text: str, status: Status = "answered") -> list[Prediction]:
+def answer(corpus: Corpus, text: str, status: Status = "answered") -> Predictions:
     [(document, start)] = [(d, d.text.find(text)) for d in corpus.documents() if text in d.text]
     row = corpus.rows_of(document.id)[0]
     place = Evidence(document.id, "", row, start, start + len(text), document.text, 1.0)
-    return [Prediction(text, 0.0, 0.9, (place,), status=status)]
+    return Predictions([Prediction(text, 0.0, 0.9, (place,), status=status)])
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_an_answer_changed_if_a_text_of_it_did(
     outcome: str,
 ) -> None:
     old, new = editions
-    found = [[] if each is None else answer(corpus, *each) for each, corpus in ((before, old), (after, new))]
+    found = [Predictions() if each is None else answer(corpus, *each) for each, corpus in ((before, old), (after, new))]
     assert compared(found[0], found[1], old, new) == outcome
 
 

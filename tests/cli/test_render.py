@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from quoth.cli.render import bar, excerpt, printable, show_facts, show_hits, show_line, show_predictions, show_quote
-from quoth.records import Evidence, Hit, Passage, Prediction, Predictions, Status
+from quoth.records import Evidence, Hit, Hits, Passage, Prediction, Predictions, Status
 from quoth.source_map import encode
 
 CONTEXT = "The church of Hagios Demetrios stands in Thessaloniki, in northern Greece."
@@ -59,7 +59,7 @@ def test_control_characters_never_reach_the_terminal() -> None:
 
 
 def test_predictions_show_rank_bar_share_source_and_the_other_places() -> None:
-    page = shown(show_predictions, "It is in [MASK].", [PREDICTION])
+    page = shown(show_predictions, "It is in [MASK].", Predictions([PREDICTION]))
     assert "  1  Thessaloniki  ███████████████       75.0 %" in page
     source = f"Hagios Demetrios · demetrios · characters {100 + START}–{112 + START} · atlas"
     assert source in page.replace("\n     │ ", " ")
@@ -72,7 +72,7 @@ def test_predictions_show_rank_bar_share_source_and_the_other_places() -> None:
     [(0.0, "0.0 %"), (1e-9, "< 0.1 %"), (0.00099, "< 0.1 %"), (0.001, "0.1 %"), (0.25, "25.0 %"), (1.0, "100.0 %")],
 )
 def test_a_small_chance_is_not_said_to_be_none(probability: float, said: str) -> None:
-    page = shown(show_predictions, "It is in [MASK].", [Prediction("Rome", -2.0, probability, ())])
+    page = shown(show_predictions, "It is in [MASK].", Predictions([Prediction("Rome", -2.0, probability, ())]))
     assert page.rstrip().endswith(f" {said}")
 
 
@@ -86,9 +86,8 @@ def test_a_small_chance_is_not_said_to_be_none(probability: float, said: str) ->
     ],
 )
 def test_a_terminal_says_how_sure_an_answer_is(status: Status, probability: float, said: str) -> None:
-    page = shown(
-        show_predictions, "It is in [MASK].", [Prediction("Rome", -2.0, probability, (), status=status)], width=80
-    )
+    answers = Predictions([Prediction("Rome", -2.0, probability, (), status=status)])
+    page = shown(show_predictions, "It is in [MASK].", answers, width=80)
     assert page.startswith(f"It is in [MASK].\n\n{said}  1  Rome  ")
 
 
@@ -106,9 +105,10 @@ LONG = "the patron saint of Thessaloniki, a city of the Byzantine Empire that wa
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_long_answers_and_titles_are_wrapped_in_their_own_column(width: int) -> None:
-    answers = [PREDICTION, Prediction(LONG, -2.0, 0.25, ())]
+    answers = Predictions([PREDICTION, Prediction(LONG, -2.0, 0.25, ())])
     page = shown(show_predictions, "It is in [MASK].", answers, width=width).splitlines()
-    page += shown(show_hits, "q", [Hit(Passage(3, "d", LONG, CONTEXT, 0, 74), 7.25)], width=width).splitlines()
+    hits = Hits([Hit(Passage(3, "d", LONG, CONTEXT, 0, 74), 7.25)])
+    page += shown(show_hits, "q", hits, width=width).splitlines()
     assert max(map(cell_len, page)) <= width
     assert {line.index(" %") + 2 for line in page if " %" in line} == {cell_len(page[2])}
     for rank, percent in ((2, "25.0 %"), (1, "7.250")):
@@ -134,13 +134,13 @@ def test_a_long_id_leaves_room_for_the_quote() -> None:
 
 
 def test_the_phrase_is_highlighted_in_a_terminal() -> None:
-    assert "\x1b[1;33mThessaloniki\x1b[0m" in shown(show_predictions, "", [PREDICTION], colour=True)
+    assert "\x1b[1;33mThessaloniki\x1b[0m" in shown(show_predictions, "", Predictions([PREDICTION]), colour=True)
 
 
 def test_a_context_takes_at_most_three_lines() -> None:
     long = "word " * 400
     evidence = Evidence("d", "T", 0, 500, 504, long, 1.0)
-    page = shown(show_predictions, "?", [Prediction("word", 0.0, 1.0, (evidence,))])
+    page = shown(show_predictions, "?", Predictions([Prediction("word", 0.0, 1.0, (evidence,))]))
     assert page.count("│") <= 4
 
 
@@ -148,33 +148,33 @@ def test_a_list_is_shown_in_its_lines() -> None:
     text = "You need:\n- oats\n\n-  an  egg\nBake it."
     evidence = Evidence("d", "T", 0, 100, 100 + text.index("\nBake"), text, 1.0, context_start=100)
     listed = Prediction("You need: - oats - an egg", 0.0, 0.8, (evidence,), parts=("oats", "an egg"))
-    lines = shown(show_predictions, "?", [listed]).splitlines()[2:5]
+    lines = shown(show_predictions, "?", Predictions([listed])).splitlines()[2:5]
     assert [line[5:].split("  ")[0] for line in lines] == ["You need:", "- oats", "- an egg"]
     in_one = replace(listed, text="oats and an egg", evidence=(replace(evidence, context="oats and an egg"),))
-    assert shown(show_predictions, "?", [in_one]).splitlines()[2].startswith("  1  oats and an egg ")
+    assert shown(show_predictions, "?", Predictions([in_one])).splitlines()[2].startswith("  1  oats and an egg ")
 
 
 def test_markup_in_a_text_is_only_text() -> None:
     evidence = Evidence("[red]", "[/bold]", 0, 0, 6, "[bold] it", 1.0)
-    page = shown(show_predictions, "[MASK] [/x]", [Prediction("[bold]", 0.0, 1.0, (evidence,))])
+    page = shown(show_predictions, "[MASK] [/x]", Predictions([Prediction("[bold]", 0.0, 1.0, (evidence,))]))
     assert "[MASK] [/x]" in page
     assert "[bold] it" in page
 
 
 def test_nothing_found_is_said() -> None:
-    assert shown(show_predictions, "q", []) == "q\n\n  no answer was found in the passages that were read\n"
-    assert "no passage" in shown(show_hits, "q", [])
+    assert shown(show_predictions, "q", Predictions()) == "q\n\n  no answer was found in the passages that were read\n"
+    assert "no passage" in shown(show_hits, "q", Hits())
 
 
 def test_a_hit_shows_the_sentence_that_shares_most_with_the_query() -> None:
     text = f"{LONG}. " * 9 + "The boilers were repaired in May. " + f"{LONG}. " * 9
-    page = shown(show_hits, "boiler repair", [Hit(Passage(3, "d", "", text, 0, len(text)), 7.25)])
+    page = shown(show_hits, "boiler repair", Hits([Hit(Passage(3, "d", "", text, 0, len(text)), 7.25)]))
     assert "The boilers were repaired" in page
-    assert "boilers" not in shown(show_hits, "q", [Hit(Passage(3, "d", "", text, 0, len(text)), 7.25)])
+    assert "boilers" not in shown(show_hits, "q", Hits([Hit(Passage(3, "d", "", text, 0, len(text)), 7.25)]))
 
 
 def test_hits_show_score_source_and_text() -> None:
-    page = shown(show_hits, "q", [Hit(Passage(3, "demetrios", "Hagios", CONTEXT, 100, 174), 7.25)])
+    page = shown(show_hits, "q", Hits([Hit(Passage(3, "demetrios", "Hagios", CONTEXT, 100, 174), 7.25)]))
     assert "1  Hagios  7.250" in page
     assert "demetrios · characters 100–174" in page
     assert "Thessaloniki" in page
@@ -190,7 +190,7 @@ def test_hits_show_score_source_and_text() -> None:
 def test_a_path_into_a_web_page_is_told_by_its_ends(element: str, told: str) -> None:
     source_map = encode("element", [(0, 5, element)])
     hit = Hit(Passage(0, "d", "", "Words", 0, 5, source_map=source_map), 1.0)
-    assert told in shown(show_hits, "q", [hit], width=200)
+    assert told in shown(show_hits, "q", Hits([hit]), width=200)
 
 
 def test_long_facts_are_wrapped_in_a_terminal() -> None:

@@ -60,24 +60,24 @@ class Scripted:
     def __init__(self, corpora: Sequence[quoth.Corpus], patience: threading.Event) -> None:
         self.corpora, self._patience = corpora, patience
 
-    def ask(self, question: list[str], **_: Any) -> list[list[Prediction]]:
-        answers: list[list[Prediction]] = []
+    def ask(self, question: list[str], **_: Any) -> list[Predictions]:
+        answers = []
         for each in question:
-            found = Predictions(self._answers(each))
+            found = self._answers(each)
             found.read_as = each.replace("mayer", "mayor") if "mayer" in each else ""
             answers.append(found)
         return answers
 
-    def fill(self, text: list[str], **_: Any) -> list[list[Prediction]]:
+    def fill(self, text: list[str], **_: Any) -> list[Predictions]:
         return [self._answers(each, each) for each in text]
 
-    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **_: Any) -> list[Prediction]:
-        return [
+    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **_: Any) -> Predictions:
+        return Predictions(
             Prediction(name, 0.0, 0.9 if n == 0 else 0.1, tuple(self._places(words[0], 0.9)))
             for n, (name, words) in enumerate(labels.items())
-        ]
+        )
 
-    def search(self, query: str, k: int, mode: str) -> list[Hit]:
+    def search(self, query: str, k: int, mode: str) -> Hits:
         rows, scores = self.corpora[0].bm25(query, k)
         hits = Hits()
         hits.read_as = query.replace("capitel", "<capital>") if "capitel" in query else ""
@@ -88,21 +88,21 @@ class Scripted:
             hits.append(Hit(passage, score, found))
         return hits
 
-    def _answers(self, text: str, sequence: str = "") -> list[Prediction]:
+    def _answers(self, text: str, sequence: str = "") -> Predictions:
         if "broken" in text:
             raise InputError("this <i>cannot</i> be asked")
         if "slow" in text:
             self._patience.wait(30)
         wanted = next((each for name, each in ANSWERS.items() if name in text), None)
         chances = (0.55 if "perhaps" in text else 0.8, 0.1, 0.05) if wanted else (0.02,)
-        found = []
+        found = Predictions()
         for phrase in wanted or ["France"]:
             if places := tuple(self._places(phrase, chances[len(found)])):
                 chance = chances[len(found)]
                 said, items = " ".join(phrase.split()), tuple(phrase.splitlines()) if "\n" in phrase else ()
                 status = self._status(chance, chances[0])
                 found.append(Prediction(said, 0.0, chance, places, sequence, status, parts=items))
-        return [] if "nothing" in text else found
+        return Predictions() if "nothing" in text else found
 
     def _status(self, chance: float, best: float) -> Status:
         return "answered" if chance >= 0.7 else "unsure" if best >= 0.1 else "not_found"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from quoth.errors import CorpusNotFoundError, InputError
-from quoth.records import Prediction
+from quoth.records import Hits, Predictions
 
 pytest.importorskip("fastapi")
 
@@ -46,7 +46,7 @@ class Recorded:
     def refresh(self) -> bool:
         return False
 
-    def fill(self, text: list[str], **options: Any) -> list[list[Prediction]]:
+    def fill(self, text: list[str], **options: Any) -> list[Predictions]:
         self.asked.append((text, options))
         if "slow" in text:
             raise TimeoutError
@@ -54,17 +54,17 @@ class Recorded:
             raise InputError("no blank \ud800 in /home/me/atlas.quoth")
         if "broken" in text:
             raise ZeroDivisionError("a secret")
-        return [[] for _ in text]
+        return [Predictions() for _ in text]
 
     ask = fill
 
-    def classify(self, text: str, **options: Any) -> list[Prediction]:
+    def classify(self, text: str, **options: Any) -> Predictions:
         self.asked.append((text, options))
-        return []
+        return Predictions()
 
-    def search(self, query: str, k: int, mode: str) -> list[Any]:
+    def search(self, query: str, k: int, mode: str) -> Hits:
         self.asked.append((query, {"k": k, "mode": mode}))
-        return []
+        return Hits()
 
     def describe(self) -> dict[str, Any]:
         return {"models": {"shards": 1}, "modes": ["bm25"]}

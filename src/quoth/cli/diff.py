@@ -15,7 +15,7 @@ from quoth.cli.options import Json, Setup, as_utf8
 from quoth.cli.output import counting, print_json, read_as, results
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError
-from quoth.records import Prediction, in_context
+from quoth.records import Predictions, in_context
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 AT_A_TIME = 16
-Answers = Sequence[Prediction]
 _AT_SNAPSHOT = re.compile(r"(.+)@(\d+)")
 
 
@@ -79,7 +78,7 @@ def diff(
         raise typer.Exit(1)
 
 
-def compared(before: Answers, after: Answers, old: "Corpus", new: "Corpus") -> str:
+def compared(before: Predictions, after: Predictions, old: "Corpus", new: "Corpus") -> str:
     """What became of an answer: `same`, `changed`, or `unsure` if it may have changed."""
     from quoth.cli.demo import same_answer
 
@@ -117,12 +116,12 @@ def _opened(name: str) -> "Corpus":
 
 def _answers(
     lines: Sequence[str], corpus: "Corpus", model: str, fills: str, setup: Setup, progress: Any
-) -> list[Answers]:
+) -> list[Predictions]:
     from quoth.model.calls import check_blank, with_mask
     from quoth.text.tokenizer import MASK
 
     is_blank = [MASK in with_mask(line, MASK) for line in lines]
-    answers = dict[str, Answers]()
+    answers = dict[str, Predictions]()
     for blank, name, load_one in ((True, fills, load), (False, model, load_predictor)):
         texts = list(dict.fromkeys(line for line, each in zip(lines, is_blank, strict=True) if each is blank))
         for text in texts if blank else ():
@@ -136,11 +135,11 @@ def _answers(
     return [answers[line] for line in lines]
 
 
-def _as_json(found: Answers) -> dict[str, Any] | None:
+def _as_json(found: Predictions) -> dict[str, Any] | None:
     return found[0].to_dict() | read_as(found) if found else None
 
 
-def _show(text: str, outcome: str, before: Answers, after: Answers) -> None:
+def _show(text: str, outcome: str, before: Predictions, after: Predictions) -> None:
     from rich.text import Text
 
     from quoth.cli.render import printable, show_best
@@ -148,5 +147,5 @@ def _show(text: str, outcome: str, before: Answers, after: Answers) -> None:
     console = results()
     console.print(Text(printable(text)).append("  may have changed" if outcome == "unsure" else "", style="dim"))
     for edition, found in (("old", before), ("new", after)):
-        read = printable(read_as(found).get("read_as", ""))
+        read = printable(found.read_as)
         show_best(console, Text(f"  {edition} ", style="dim"), found, f"  read as: {read}" if read else "")

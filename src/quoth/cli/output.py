@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+    from quoth.records import Hits, Predictions
+
 _OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -65,10 +67,9 @@ def visible(text: str) -> str:
     return _OBEYED.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
-def read_as(found: object) -> dict[str, str]:
+def read_as(found: "Hits | Predictions") -> dict[str, str]:
     """As what a question was read, as JSON has it; nothing if it was read as given."""
-    text = getattr(found, "read_as", "")
-    return {"read_as": text} if text else {}
+    return {"read_as": found.read_as} if found.read_as else {}
 
 
 def print_json(record: Mapping[str, Any]) -> None:

@@ -49,7 +49,6 @@ from quoth.timing import timed
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.records import Prediction
 
 app = typer.Typer()
 PANEL = "Ask a corpus"
@@ -260,7 +259,7 @@ def _by_eq_1(model: str, marginal: bool, null_document: bool | None) -> dict[str
     return given(combine="marginal" if marginal else None, null_document=null_document)
 
 
-def _called(verb: "Callable[..., Sequence[Prediction]]", text: str, options: dict[str, Any]) -> "Sequence[Prediction]":
+def _called(verb: Callable[..., Predictions], text: str, options: dict[str, Any]) -> Predictions:
     try:
         return verb(text, **options)
     except InputError as error:
@@ -271,7 +270,7 @@ def _called(verb: "Callable[..., Sequence[Prediction]]", text: str, options: dic
 
 def _answer(
     text: str,
-    predict: "Callable[[str], Sequence[Prediction]]",
+    predict: Callable[[str], Predictions],
     json: bool,
     timings: bool = False,
     citing: "tuple[Form | None, Sequence[Corpus]]" = (None, ()),
@@ -292,7 +291,7 @@ def _answer(
         if json:
             for place, prediction in enumerate(predictions):
                 more: dict[str, Any] = {"citations": cited[place]} if form else {}
-                if not place and isinstance(predictions, Predictions) and predictions.sentences:
+                if not place and predictions.sentences:
                     more |= {"sentences": [each.to_dict() for each in predictions.sentences]}
                 print_json({"query": query} | read_as(predictions) | prediction.to_dict() | more)
             if not predictions:
@@ -316,9 +315,7 @@ def _answer(
     for_each_query(text, show)
 
 
-def _citations(
-    predictions: "Sequence[Prediction]", corpora: "Sequence[Corpus]", form: Form
-) -> list[list[dict[str, Any] | str]]:
+def _citations(predictions: Predictions, corpora: "Sequence[Corpus]", form: Form) -> list[list[dict[str, Any] | str]]:
     """The citations of each prediction's places, best first, in this form."""
     from quoth.corpus.exact.cite import Citation, cite
 

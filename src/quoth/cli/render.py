@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quoth.cli.output import plural
-from quoth.records import NOT_FOUND, Evidence, Hit, Passage, Prediction, Predictions, Sentence, in_context, quote_of
+from quoth.records import NOT_FOUND, Evidence, Hits, Passage, Prediction, Predictions, Sentence, in_context, quote_of
 from quoth.text.passages import sentences
 from quoth.text.terms import analyse
 
@@ -57,15 +57,14 @@ def excerpt(context: str, start: int, end: int, cells: int) -> Text:
     return Text.assemble("" if head == before else "…", head, phrase, tail, "" if tail == after else "…")
 
 
-def show_predictions(console: Console, query: str, predictions: Sequence[Prediction]) -> None:
+def show_predictions(console: Console, query: str, predictions: Predictions) -> None:
     """Print the ranked `predictions` of `query`, each with a bar and its best place, or one per blank."""
     _show_query(console, query, predictions)
     if not predictions:
         console.print(Text(f"  {NOT_FOUND}", style="dim"))
         return
     best = predictions[0]
-    sentences = predictions.sentences if isinstance(predictions, Predictions) else []
-    if best.abstained and (likely := [each for each in sentences if each.probability >= LEAST_SENTENCE]):
+    if best.abstained and (likely := [each for each in predictions.sentences if each.probability >= LEAST_SENTENCE]):
         _show_sentences(console, likely)
     elif best.status == "not_found":
         console.print(Text(f"  {NOT_FOUND}; what comes nearest:", style="dim"))
@@ -93,13 +92,12 @@ def _in_lines(prediction: Prediction) -> str:
     return "\n".join(filter(None, lines)) if len(lines) > 1 else prediction.text
 
 
-def _show_query(console: Console, query: str, found: object) -> str:
+def _show_query(console: Console, query: str, found: Hits | Predictions) -> str:
     """Print what was asked, and as what it was read, which is returned."""
-    read_as = getattr(found, "read_as", "")
-    console.print(Text(printable(query), style="bold"), end="\n" if read_as else "\n\n")
-    if read_as:
-        console.print(Text(f"read as: {printable(read_as)}", style="dim"), end="\n\n")
-    return read_as or query
+    console.print(Text(printable(query), style="bold"), end="\n" if found.read_as else "\n\n")
+    if found.read_as:
+        console.print(Text(f"read as: {printable(found.read_as)}", style="dim"), end="\n\n")
+    return found.read_as or query
 
 
 def _show_sentences(console: Console, sentences: Sequence[Sentence]) -> None:
@@ -133,7 +131,7 @@ def show_best(console: Console, head: Text, predictions: Sequence[Prediction], r
         show_quote(console, said.evidence[0])
 
 
-def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool = False) -> None:
+def show_hits(console: Console, query: str, hits: Hits, explain: bool = False) -> None:
     """Print the ranked passages of a search, each with its score, source and the sentence that shares most terms with
     the query. With `explain`, also print the keys that matched; the excerpt then shows the nearest one."""
     query = _show_query(console, query, hits)

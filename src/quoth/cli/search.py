@@ -40,10 +40,10 @@ from quoth.index.options import AnySearchOptions
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.records import Hit
+    from quoth.records import Hits
 
 app = typer.Typer()
-Find = Callable[[str, int], "list[Hit]"]
+Find = Callable[[str, int], "Hits"]
 
 SEARCHING = {name: option(AnySearchOptions, name) for name in ("k", "mode", "fusion")}
 SEARCHING["k"] = option(AnySearchOptions, "k", flags=("-k", "--k"))

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from quoth.arrays import Doubles, Rows, open_arrays, save_arrays
 from quoth.errors import EmptyCorpusError
 from quoth.fields import Count, checked
-from quoth.records import Hit
+from quoth.records import Hit, Hits
 from quoth.text.terms import analyse, analyse_with_characters, is_unspaced_character
 
 if TYPE_CHECKING:
@@ -336,10 +336,10 @@ def holders(corpora: Sequence[Corpus], words: Iterable[str]) -> dict[str, int]:
     return {word: most for word, its in terms.items() if (most := max(map(found.__getitem__, its), default=0))}
 
 
-def bm25(corpora: Sequence[Corpus], query: str, k: int) -> list[Hit]:
+def bm25(corpora: Sequence[Corpus], query: str, k: int) -> Hits:
     """The k best passages by BM25. Raises InputError, EmptyCorpusError."""
     checked("k", k, Count, 10)
-    return [Hit(corpora[number].passage(row), score) for score, (number, row) in best_places(corpora, query, k)]
+    return Hits(Hit(corpora[number].passage(row), score) for score, (number, row) in best_places(corpora, query, k))
 
 
 def _best(rows_N: Rows, scores_N: Doubles, k: int) -> tuple[Rows, Doubles]:

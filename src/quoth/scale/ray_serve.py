@@ -25,7 +25,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import CorpusNotFoundError, InputError
 from quoth.index.key_store import files_of
 from quoth.model.loading import load
-from quoth.records import Hit, Prediction
+from quoth.records import Hits, Predictions
 from quoth.scale.cluster import ModelName, starting, unwrapped
 from quoth.scale.remote import TEXT, RemoteFolder
 from quoth.scale.shard import Shard
@@ -170,17 +170,17 @@ class FrontView:
     npm: ShardedNPM
     reader: Any
 
-    def fill(self, text: list[str], **options: Any) -> Sequence[Sequence[Prediction]]:
+    def fill(self, text: list[str], **options: Any) -> Sequence[Predictions]:
         return self.npm.fill(text, **options)
 
-    def ask(self, question: list[str], **options: Any) -> Sequence[Sequence[Prediction]]:
-        found: Sequence[Sequence[Prediction]] = self.reader.ask(question, **options)
+    def ask(self, question: list[str], **options: Any) -> Sequence[Predictions]:
+        found: Sequence[Predictions] = self.reader.ask(question, **options)
         return found
 
-    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Sequence[Prediction]:
+    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Predictions:
         return self.npm.classify(text, labels, **options)
 
-    def search(self, query: str, k: int, mode: str) -> Sequence[Hit]:
+    def search(self, query: str, k: int, mode: str) -> Hits:
         if mode not in ("auto", "bm25"):
             raise InputError(f"mode is {mode!r}; the cluster searches by words alone: use 'bm25'")
         return self.npm.search(query, k, "bm25")

@@ -34,7 +34,7 @@ from starlette.responses import Response
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import verify_quotes, word_ranges
-from quoth.records import Document, Hit, Prediction, Predictions
+from quoth.records import Document, Hits, Predictions
 from quoth.service import replies
 from quoth.service.batches import BatchQueue, Done, aside
 from quoth.service.fields import add_fields
@@ -55,10 +55,10 @@ class View(Protocol):
 
     @property
     def corpora(self) -> Sequence[Corpus]: ...
-    def fill(self, text: list[str], **options: Any) -> Sequence[Sequence[Prediction]]: ...
-    def ask(self, question: list[str], **options: Any) -> Sequence[Sequence[Prediction]]: ...
-    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Sequence[Prediction]: ...
-    def search(self, query: str, k: int, mode: str) -> Sequence[Hit]: ...
+    def fill(self, text: list[str], **options: Any) -> Sequence[Predictions]: ...
+    def ask(self, question: list[str], **options: Any) -> Sequence[Predictions]: ...
+    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Predictions: ...
+    def search(self, query: str, k: int, mode: str) -> Hits: ...
 
 
 class Backend(Protocol):
@@ -224,7 +224,7 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
 
         def find() -> dict[str, Any]:
             found = view.search(query, options["k"], options["mode"])
-            hits, read_as = [hit.to_dict() for hit in found], getattr(found, "read_as", "")
+            hits, read_as = [hit.to_dict() for hit in found], found.read_as
             marked = [hit | {"words": word_ranges(read_as or query, hit["text"])} for hit in hits] if words else hits
             return {"passages": marked, "read_as": read_as}
 
@@ -334,15 +334,14 @@ async def _predicted(service: Service, request: BaseModel, name: str, method: st
 
     key = method, id(view), json.dumps(options, sort_keys=True)
     done = await service.queue.ask(key, texts, predict)
-    by_name = {name: [each[name] for each in done.answers] for name in _content([], method == "ask")}
+    by_name = {name: [each[name] for each in done.answers] for name in _content(Predictions(), method == "ask")}
     content = done.answers[0] if isinstance(given, str) else by_name
     return await _reply(service, view, done, **content)
 
 
-def _content(found: Sequence[Prediction], asks: bool) -> dict[str, Any]:
+def _content(found: Predictions, asks: bool) -> dict[str, Any]:
     """What the reply to one text has."""
-    answers = found if isinstance(found, Predictions) else Predictions(found)
-    more = {"sentences": [one.to_dict() for one in answers.sentences], "read_as": answers.read_as} if asks else {}
+    more = {"sentences": [one.to_dict() for one in found.sentences], "read_as": found.read_as} if asks else {}
     return {"predictions": [one.to_dict() for one in found], **more}
 
 

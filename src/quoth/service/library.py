@@ -33,7 +33,7 @@ from quoth.model.base import CorpusModel, FusedSearch
 from quoth.npm.model import NPM
 from quoth.reader.model import Reader
 from quoth.realm.model import REALM
-from quoth.records import Hit, Prediction
+from quoth.records import Hits, Predictions
 from quoth.registry import SYSTEMS
 from quoth.zero_ner.model import ZeroNER
 
@@ -69,18 +69,18 @@ class LibraryView:
     corpora: Sequence[Corpus]
     models: Models
 
-    def fill(self, text: list[str], **options: Any) -> Sequence[Sequence[Prediction]]:
+    def fill(self, text: list[str], **options: Any) -> Sequence[Predictions]:
         return self.models.fills.fill(text, **options)
 
-    def ask(self, question: list[str], **options: Any) -> Sequence[Sequence[Prediction]]:
+    def ask(self, question: list[str], **options: Any) -> Sequence[Predictions]:
         ask: Callable[..., Any] = self.models.asks.ask
-        found: Sequence[Sequence[Prediction]] = ask(question, **options)
+        found: Sequence[Predictions] = ask(question, **options)
         return found
 
-    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Sequence[Prediction]:
+    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Predictions:
         return self.models.fills.classify(text, labels, **options)
 
-    def search(self, query: str, k: int, mode: str) -> Sequence[Hit]:
+    def search(self, query: str, k: int, mode: str) -> Hits:
         """Raises InputError if no model of the service has this search mode."""
         searches = self.models.searches
         named = [each for each in searches if isinstance(each, ZeroNER) == (mode == "entity")]
