@@ -176,16 +176,16 @@ def test_what_is_new_is_served_once_every_shard_has_it(tmp_path: Path, monkeypat
     assert not front.refresh()
     [served] = front.view().corpora
     assert served.snapshot == corpus.snapshot
-    assert _told(before.fill([BLANK], passages=None)) == expected
+    assert _told(before.fills.fill([BLANK], passages=None)) == expected
     alone = quoth.NPM.from_pretrained(npm.name, quoth.Corpus.open(corpus.path))
     after = _told(alone.fill([BLANK], passages=None))
     assert after != expected
-    assert _told(front.view().fill([BLANK], passages=None)) == after
+    assert _told(front.view().fills.fill([BLANK], passages=None)) == after
     started_again = ray_serve.ShardReplica(
         front._place, front._model, ray_serve.Part(99, ())
     )  # what it began with is gone
     shards[0]._replica = started_again
-    assert _told(front.view().fill([BLANK], passages=None)) == after
+    assert _told(front.view().fills.fill([BLANK], passages=None)) == after
 
 
 def test_a_snapshot_is_served_when_it_has_the_vectors_that_the_last_one_has(
@@ -201,11 +201,11 @@ def test_a_snapshot_is_served_when_it_has_the_vectors_that_the_last_one_has(
     with pytest.raises(InputError, match="lacks vectors that 6 has, which is served until `quoth embed`"):
         front.refresh()
     assert front.view() is before
-    assert before.fill([BLANK], passages=None)
+    assert before.fills.fill([BLANK], passages=None)
     quoth.NPM.from_pretrained(npm.name, quoth.Corpus.open(corpus.path)).embed("fp32")
     assert front.refresh()
     assert front.view().corpora[0].snapshot == corpus.snapshot
-    assert front.view().fill([BLANK], passages=None)
+    assert front.view().fills.fill([BLANK], passages=None)
 
 
 def test_another_corpus_is_not_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,7 @@ class Scripted:
 
     def __init__(self, corpora: Sequence[quoth.Corpus], patience: threading.Event) -> None:
         self.corpora, self._patience = corpora, patience
+        self.fills = self.asks = self
 
     def ask(self, question: list[str], **_: Any) -> list[Predictions]:
         answers = []
@@ -67,6 +68,8 @@ class Scripted:
             found.read_as = each.replace("mayer", "mayor") if "mayer" in each else ""
             answers.append(found)
         return answers
+
+    ask.options = quoth.Reader.ask.options
 
     def fill(self, text: list[str], **_: Any) -> list[Predictions]:
         return [self._answers(each, each) for each in text]
@@ -124,9 +127,6 @@ class Backend:
     def __init__(self, corpus: quoth.Corpus) -> None:
         self._corpus, self.patience = corpus, threading.Event()
         self.folders = {str(corpus.path): corpus.name}
-
-    def asks(self) -> Any:
-        return quoth.Reader.ask
 
     def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> Scripted:
         if corpus not in (None, "cities"):

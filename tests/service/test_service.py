@@ -559,18 +559,18 @@ def test_vectors_are_used_by_their_own_model_only(models: Models, corpus: quoth.
     plain = quoth.Corpus.create(tmp_path / "plain.quoth")
     plain.add([quoth.Document("p", "P", "Vienna is the capital of Austria.")])
     before = Library(models, [corpus.path, plain.path])
-    expected = [each.to_dict() for each in before.view().fill([BLANK])[0]]
+    expected = [each.to_dict() for each in before.view().fills.fill([BLANK])[0]]
     assert before.unused() == []
     other = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "other", [*TEXT, "another"]), corpus)
     other.embed("fp32")
     library = Library(models, [corpus.path, plain.path])
-    assert [each.to_dict() for each in library.view().fill([BLANK])[0]] == expected
+    assert [each.to_dict() for each in library.view().fills.fill([BLANK])[0]] == expected
     assert library.describe()["modes"] == ["bm25"]
     [said] = library.unused()
     assert f"{corpus.path}: its vectors are of {other.name}" in said
     assert f"not of {models.fills.name}" in said
     with pytest.raises(EncoderMismatchError, match="has keys of"):
-        library.view("notes").fill([BLANK], passages=None)
+        library.view("notes").fills.fill([BLANK], passages=None)
     models.over([corpus]).fills.embed("fp32")
     assert Library(models, [corpus.path]).unused() == []
 

@@ -135,9 +135,11 @@ def never(*_):
     print("hangs", flush=True)
     threading.Event().wait()
 
-backend = SimpleNamespace(folders={}, asks=lambda: Reader.ask, view=never, writable=never, refresh=never)
+models = SimpleNamespace(asks=Reader)
+backend = SimpleNamespace(folders={}, view=lambda: models, writable=never, refresh=never)
 with bound("127.0.0.1", 0) as listening:
     app = create_app(backend, Limits(timeout=0.1), Access(sys.argv[1], True, ("127.0.0.1",)))
+    backend.view = never
     listening.listen()
     print(listening.getsockname()[1], flush=True)
     run(app, listening)

@@ -31,9 +31,7 @@ class Recorded:
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, dict[str, Any]]] = []
-
-    def asks(self) -> Any:
-        return NPM.ask
+        self.fills = self.asks = self
 
     def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> Recorded:
         if corpus not in (None, "atlas"):
@@ -57,6 +55,7 @@ class Recorded:
         return [Predictions() for _ in text]
 
     ask = fill
+    ask.options = NPM.ask.options
 
     def classify(self, text: str, **options: Any) -> Predictions:
         self.asked.append((text, options))

@@ -10,11 +10,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import ray
 from ray import serve
@@ -25,7 +25,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import CorpusNotFoundError, InputError
 from quoth.index.key_store import files_of
 from quoth.model.loading import load
-from quoth.records import Hits, Predictions
+from quoth.records import Hits
 from quoth.scale.cluster import ModelName, starting, unwrapped
 from quoth.scale.remote import TEXT, RemoteFolder
 from quoth.scale.shard import Shard
@@ -167,23 +167,13 @@ class FrontView:
 
     corpora: Sequence[Corpus]
     shards: RemoteShards
-    npm: ShardedNPM
-    reader: Any
-
-    def fill(self, text: list[str], **options: Any) -> Sequence[Predictions]:
-        return self.npm.fill(text, **options)
-
-    def ask(self, question: list[str], **options: Any) -> Sequence[Predictions]:
-        found: Sequence[Predictions] = self.reader.ask(question, **options)
-        return found
-
-    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Predictions:
-        return self.npm.classify(text, labels, **options)
+    fills: ShardedNPM
+    asks: Any
 
     def search(self, query: str, k: int, mode: str) -> Hits:
         if mode not in ("auto", "bm25"):
             raise InputError(f"mode is {mode!r}; the cluster searches by words alone: use 'bm25'")
-        return self.npm.search(query, k, "bm25")
+        return self.fills.search(query, k, "bm25")
 
 
 class Front:
@@ -246,9 +236,6 @@ class Front:
     def folders(self) -> dict[str, str]:
         return {str(each.path): each.name for each in self._view.corpora}
 
-    def asks(self) -> Callable[..., Any]:
-        return cast("Callable[..., Any]", type(self._view.reader).ask)
-
     def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> FrontView:
         """What is served now. Raises CorpusNotFoundError for another corpus or snapshot, InputError for a part."""
         if where is not None:
@@ -264,7 +251,7 @@ class Front:
 
     def describe(self) -> dict[str, Any]:
         view = self._view
-        models = {"fill": view.npm.name, "ask": view.reader.name, "search": [], "shards": len(view.shards)}
+        models = {"fill": view.fills.name, "ask": view.asks.name, "search": [], "shards": len(view.shards)}
         return {"models": models, "modes": ["bm25"], "where": False}
 
     def unready(self) -> str:

@@ -51,29 +51,29 @@ SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class View(Protocol):
-    """Models over corpora, each at one snapshot, which does not change while requests are answered."""
+    """Models over corpora, each at one snapshot, which does not change while requests are answered: the one that fills
+    blanks and labels texts, and the one that answers questions."""
 
     @property
     def corpora(self) -> Sequence[Corpus]: ...
-    def fill(self, text: list[str], **options: Any) -> Sequence[Predictions]: ...
-    def ask(self, question: list[str], **options: Any) -> Sequence[Predictions]: ...
-    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Predictions: ...
+    @property
+    def fills(self) -> Any: ...
+    @property
+    def asks(self) -> Any: ...
     def search(self, query: str, k: int, mode: str) -> Hits: ...
 
 
 class Backend(Protocol):
     """The corpora of a service, by name, in this process or on a cluster.
 
-    `folders` are where they are, with their names: only these appear in answers. `asks` is the method that answers
-    questions; its options are those that a request may give. `view` is of one corpus, or of all as one (None), at a
-    snapshot, or the latest; it and `writable` raise CorpusNotFoundError, InputError. `snapshots` are those of a corpus
-    that can be asked, `describe` tells of the models. `unready` says why it cannot answer now, or "". `refresh` moves
-    to the latest snapshots, if there are new ones; requests at work keep their view.
+    `folders` are where they are, with their names: only these appear in answers. `view` is of one corpus, or of all as
+    one (None), at a snapshot, or the latest; it and `writable` raise CorpusNotFoundError, InputError. `snapshots` are
+    those of a corpus that can be asked, `describe` tells of the models. `unready` says why it cannot answer now, or "".
+    `refresh` moves to the latest snapshots, if there are new ones; requests at work keep their view.
     """
 
     @property
     def folders(self) -> Mapping[str, str]: ...
-    def asks(self) -> Callable[..., Any]: ...
     def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> View: ...
     def snapshots(self, corpus: Corpus) -> list[int]: ...
     def describe(self) -> dict[str, Any]: ...
@@ -177,7 +177,7 @@ def create_app(
     )
     api.state.service = service
     api.openapi = partial(described, api)  # type: ignore[method-assign]
-    _add_questions(api, service, forms(limits, backend.asks()))
+    _add_questions(api, service, forms(limits, backend.view().asks.ask))
     _add_documents(api, service)
     if service.originals:
         add_originals(api, service.originals, backend.view)
@@ -202,18 +202,18 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
     @asked("/v1/fill", made.fill, replies.Predictions)
     async def fill(request: BaseModel) -> Response:
         """Fill the blank of a text, or of several, with the phrases of the corpus that fit best."""
-        return await _predicted(service, request, "text", "fill")
+        return await _predicted(service, request, "text")
 
     @asked("/v1/ask", made.ask, replies.Answers)
     async def ask(request: BaseModel) -> Response:
         """Answer a question, or several, with phrases of the corpus, and with sentences that may answer."""
-        return await _predicted(service, request, "question", "ask")
+        return await _predicted(service, request, "question")
 
     @asked("/v1/classify", made.classify, replies.Predictions)
     async def classify(request: BaseModel) -> Response:
         """Rank labels by how well their words fit after a text."""
         view, options = await _resolved(service, request)
-        done = await service.queue.alone(lambda: [one.to_dict() for one in view.classify(**options)])
+        done = await service.queue.alone(lambda: [one.to_dict() for one in view.fills.classify(**options)])
         return await _reply(service, view, done, predictions=done.answers[0])
 
     @asked("/v1/search", made.search, replies.Hits)
@@ -323,18 +323,19 @@ async def _resolved(service: Service, request: BaseModel) -> tuple[View, dict[st
     return view, content
 
 
-async def _predicted(service: Service, request: BaseModel, name: str, method: str) -> Response:
+async def _predicted(service: Service, request: BaseModel, name: str) -> Response:
     """The reply to one text or to several; requests with equal options may be one batch."""
     view, options = await _resolved(service, request)
-    given = options.pop(name)
+    given, asks = options.pop(name), name == "question"
     texts = [given] if isinstance(given, str) else given
 
     def predict(texts: list[str]) -> list[Any]:
-        return [_content(answers, method == "ask") for answers in getattr(view, method)(texts, **options)]
+        found = view.asks.ask(texts, **options) if asks else view.fills.fill(texts, **options)
+        return [_content(answers, asks) for answers in found]
 
-    key = method, id(view), json.dumps(options, sort_keys=True)
+    key = name, id(view), json.dumps(options, sort_keys=True)
     done = await service.queue.ask(key, texts, predict)
-    by_name = {name: [each[name] for each in done.answers] for name in _content(Predictions(), method == "ask")}
+    by_name = {name: [each[name] for each in done.answers] for name in _content(Predictions(), asks)}
     content = done.answers[0] if isinstance(given, str) else by_name
     return await _reply(service, view, done, **content)
 

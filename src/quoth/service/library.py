@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
@@ -33,7 +33,7 @@ from quoth.model.base import CorpusModel, FusedSearch
 from quoth.npm.model import NPM
 from quoth.reader.model import Reader
 from quoth.realm.model import REALM
-from quoth.records import Hits, Predictions
+from quoth.records import Hits
 from quoth.registry import SYSTEMS
 from quoth.zero_ner.model import ZeroNER
 
@@ -48,8 +48,8 @@ LOG = logging.getLogger("quoth.service")
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models of a service, loaded once: the one that fills blanks and labels texts, the one that answers questions,
-    and those that search."""
+    """The models of a service, loaded once, over corpora that are each at one snapshot: the one that fills blanks and
+    labels texts, the one that answers questions, and those that search."""
 
     fills: NPM
     asks: Asker
@@ -61,40 +61,25 @@ class Models:
         asks = fills if self.asks is self.fills else self.asks.over(corpora)
         return Models(fills, asks, [each.over(corpora) for each in self.searches])
 
-
-@dataclass(frozen=True, slots=True)
-class LibraryView:
-    """The models over some corpora, each at one snapshot."""
-
-    corpora: Sequence[Corpus]
-    models: Models
-
-    def fill(self, text: list[str], **options: Any) -> Sequence[Predictions]:
-        return self.models.fills.fill(text, **options)
-
-    def ask(self, question: list[str], **options: Any) -> Sequence[Predictions]:
-        ask: Callable[..., Any] = self.models.asks.ask
-        found: Sequence[Predictions] = ask(question, **options)
-        return found
-
-    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Predictions:
-        return self.models.fills.classify(text, labels, **options)
+    @property
+    def corpora(self) -> list[Corpus]:
+        """What all of them search."""
+        return self.fills.corpora
 
     def search(self, query: str, k: int, mode: str) -> Hits:
-        """Raises InputError if no model of the service has this search mode."""
-        searches = self.models.searches
-        named = [each for each in searches if isinstance(each, ZeroNER) == (mode == "entity")]
+        """The k best passages. Raises InputError if no model of the service has this search mode."""
+        named = [each for each in self.searches if isinstance(each, ZeroNER) == (mode == "entity")]
         match mode:
             case "auto":
-                return self.models.fills.search(query, k)
+                return self.fills.search(query, k)
             case "bm25":
                 return bm25(self.corpora, query, k)
             case "dense":
-                return (named or [self.models.fills])[0].search(query, k, "dense")
+                return (named or [self.fills])[0].search(query, k, "dense")
             case "entity" if named:
                 return named[0].search(query, k, "dense")
-            case "hybrid" if searches:
-                return FusedSearch(searches).search(query, k)
+            case "hybrid" if self.searches:
+                return FusedSearch(self.searches).search(query, k)
         raise InputError(f"mode is {mode!r}, for which the service has no model; start it with --search quoth-zero-ner")
 
 
@@ -104,7 +89,7 @@ class Library:
 
     Example:
         >>> library = Library(Models(npm, reader), [corpus.path])
-        >>> library.view().ask(["Who composed Carmen?"])[0][0].text
+        >>> library.view().asks.ask(["Who composed Carmen?"])[0][0].text
         'Georges Bizet'
     """
 
@@ -113,7 +98,7 @@ class Library:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _refreshing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _latest: dict[str, Corpus] = field(default_factory=dict)
-    _views: OrderedDict[ViewKey, LibraryView] = field(default_factory=OrderedDict)
+    _views: OrderedDict[ViewKey, Models] = field(default_factory=OrderedDict)
     _vectors: dict[str, str] = field(default_factory=dict)
     _embedding: threading.Thread | None = None
     _embeds: bool = False
@@ -138,11 +123,7 @@ class Library:
     def folders(self) -> dict[str, str]:
         return {str(corpus.path): name for name, corpus in self._latest.items()}
 
-    def asks(self) -> Callable[..., Any]:
-        kind: Any = type(self.models.asks)
-        return cast("Callable[..., Any]", kind.ask)
-
-    def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> LibraryView:
+    def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> Models:
         """The latest view takes no time. The files of an older one are opened, and documents that meet a condition
         found, while other requests are answered."""
         with self._lock:
@@ -166,10 +147,10 @@ class Library:
                 return self._kept(key, opened)
         return self.view(corpus, snapshot, where)
 
-    def _kept(self, key: ViewKey, corpora: Sequence[Corpus]) -> LibraryView:
+    def _kept(self, key: ViewKey, corpora: Sequence[Corpus]) -> Models:
         """The view of a corpus and snapshot, made of these corpora if there is none; those used longest ago go."""
         if key not in self._views:
-            self._views[key] = LibraryView(corpora, self.models.over(corpora))
+            self._views[key] = self.models.over(corpora)
         if key != LATEST:
             self._views.move_to_end(key)
         while len(self._views) > OLD_VIEWS + 1:
@@ -223,7 +204,7 @@ class Library:
             return new
 
     def describe(self) -> dict[str, Any]:
-        modes = ["auto"] * bool(self.view().models.fills.finder.by_vectors())
+        modes = ["auto"] * bool(self.view().fills.finder.by_vectors())
         modes += ["bm25", "dense"] if self._dense() else ["bm25"]
         searches = self.models.searches
         modes += ["entity"] * any(isinstance(each, ZeroNER) for each in searches) + ["hybrid"] * bool(searches)
@@ -268,7 +249,7 @@ class Library:
                     LOG.error("refresh", extra={"corpus": name, "error": str(error)})
             if new:
                 latest = self._latest | new
-                view = LibraryView([*latest.values()], self.models.over([*latest.values()]))
+                view = self.models.over([*latest.values()])
                 with self._lock:
                     self._latest = latest
                     kept = {
