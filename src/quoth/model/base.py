@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, overload
@@ -158,17 +158,13 @@ class Model:
                 f"this {type(self).__name__} was not loaded by from_pretrained, so another process cannot load it; "
                 "save it to a folder and load that"
             )
-        return _again, (type(self), list(self.corpora), dict(self._call))
+        return partial(type(self).from_pretrained, corpus=list(self.corpora), **self._call), ()
 
 
 def _absolute(name: str | None) -> str | None:
     """A folder as another process finds it, whatever its working directory; any other name as it is."""
     folder = name is not None and Path(name).is_dir() and not is_shipped(name)
     return str(Path(name).absolute()) if name is not None and folder else name
-
-
-def _again(kind: Any, corpora: Sequence[Corpus], call: Mapping[str, Any]) -> Any:
-    return kind.from_pretrained(corpus=corpora, **call)
 
 
 @dataclass(frozen=True, slots=True)
