@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quoth.errors import InputError
 
@@ -18,8 +17,6 @@ FLIPS = 10_000
 _AT_A_TIME = 1 << 22
 PRECISIONS = (0.8, 0.9, 0.95)
 _BINS = 10
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

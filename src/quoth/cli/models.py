@@ -161,12 +161,7 @@ def keys_of(model: str) -> str:
     return row.keys
 
 
-def check_finds_entities(model: str) -> None:
-    """Raises InputError for a model from whose encoder no Zero-NeR can be made."""
-    _required("zero-ner", model)
-
-
-def _required(kind: str, model: str) -> System:
+def required(kind: str, model: str) -> System:
     """The row of a kind. Raises InputError unless the model is of this kind, or can be taken for it."""
     from quoth.hub import is_luke
 
@@ -182,7 +177,7 @@ def _required(kind: str, model: str) -> System:
 
 def _load(kind: str, model: str, corpora: "Sequence[Corpus]", setup: Setup) -> Any:
     """A model of a kind; "" for whatever kind it is."""
-    row = _required(kind, model) if kind else None
+    row = required(kind, model) if kind else None
     quiet_libraries()
     from quoth.model.loading import load as load_any
 

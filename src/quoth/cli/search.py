@@ -12,12 +12,12 @@ from quoth.cli.models import (
     DENSE,
     ENTITIES,
     check_embedded,
-    check_finds_entities,
     keys_of,
     load_entities,
     load_searcher,
     open_corpora,
     quiet_libraries,
+    required,
 )
 from quoth.cli.options import (
     STANDARD_INPUT,
@@ -169,7 +169,7 @@ def _finder(
             return lambda query, k: loaded.search(query, k, "dense")
         case "entity":
             [model] = models or [ENTITIES]
-            check_finds_entities(model)
+            required("zero-ner", model)
             check_embedded(corpora, model, "entities")
             zero_ner = load_entities(model, corpora, setup)
             return lambda query, k: zero_ner.search(query, k, entities=entities)
