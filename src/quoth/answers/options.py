@@ -44,8 +44,6 @@ class NPMDefaults(Config):
 TopK = Annotated[Count, Le(MOST)]
 Temperature = Annotated[float, Ge(1e-6)]
 """Above 0 by so much that scores are finite."""
-Passages = int | Literal["default"] | None
-"""A number of passages, the model's default, or None: every token."""
 
 
 @described
