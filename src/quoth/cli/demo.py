@@ -173,10 +173,9 @@ def _show_changes(console: "Console", changes: Sequence[dict[str, Any]], before:
     moved = followed = 0
     for record, old, new in zip(changes, before, after, strict=True):
         rows = [("2016", record["2016"], old), ("2026", record["2026"], new)]
-        _show(console, record["blank"], rows)
+        followed += _show(console, record["blank"], rows) == len(rows)
         for edition, answer, predictions in rows:
             right[edition] += _is_right(predictions, answer)
-        followed += all(_is_right(predictions, answer) for _, answer, predictions in rows)
         moved += [prediction.text for prediction in old[:1]] != [prediction.text for prediction in new[:1]]
     total = len(changes)
     counts = f"{right['2016']} of {total} right in 2016, {right['2026']} of {total} in 2026"
