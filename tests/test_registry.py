@@ -107,7 +107,7 @@ from quoth.config import ModelConfig
 from quoth.corpus.corpus import listed
 from quoth.model.base import Model
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
-from quoth.records import Prediction
+from quoth.records import Prediction, Predictions
 from quoth.training.settings import LoopConfig, Recipe
 
 
@@ -130,7 +130,8 @@ class Echo(Model):
 
     def ask(self, text, **options):
         passages = [corpus.passage(row) for corpus in self.corpora for row in range(corpus.num_passages)]
-        return [Prediction(each.title + self.config.mark, 0.0, 1.0, ()) for each in passages[: options["top_k"]]]
+        marked = (each.title + self.config.mark for each in passages[: options["top_k"]])
+        return Predictions(Prediction(each, 0.0, 1.0, ()) for each in marked)
 
     fill = ask
 
