@@ -85,12 +85,17 @@ Hang a red tag on it.
 
 What about sawdust?
 Sweep it up."""
+LETTER = """A letter from Ann
+
+9 April 1988
+
+Dear Joan, the hens are well."""
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     made = Corpus.create(tmp_path_factory.mktemp("sections") / "own", splitter="blocks:20")
-    texts = {"recipes": RECIPES, "lease": LEASE, "by-laws": BYLAWS, "rules": RULES}
+    texts = {"recipes": RECIPES, "lease": LEASE, "by-laws": BYLAWS, "rules": RULES, "letter": LETTER}
     made.add(Document(name, text.splitlines()[0].capitalize(), text) for name, text in texts.items())
     return made
 
@@ -115,6 +120,7 @@ def sections(corpus: Corpus, question: str) -> list[Source]:
         ("What does § 2.1 of the lease require?", "2.1 The rent", "Paid monthly."),
         ("Read me 2.1 of the by-laws", "2.1 Members", "£20."),
         ("What does article 2 of the by-laws say?", "2. Members", "may resign."),
+        ("What does claim 2.2 say?", "2.2 A member", "may resign."),
         ("What do I have to wear in the workshop?", "Closed shoes", "Eye protection"),
         ("What are the rules on noise?", "None after", "9pm."),
         ("What should I do with a broken tool?", "Hang", "on it."),
@@ -134,6 +140,9 @@ def test_what_a_question_names(corpus: Corpus, question: str, starts: str, ends:
         "Who is the landlord?",
         "What is the rent of studio 4?",
         "What does clause 7.3 say?",
+        "What does clause 1.2 of the tenancy say?",  # no such document
+        "What does clause 2.2 of the lease say?",  # of the by-laws
+        "What does point 9 say?",  # of April
         "How much does 2.5 kg of peas cost?",
         "What do I need?",
         "Who wrote the rules on noise?",

@@ -229,6 +229,7 @@ def test_what_says_something_else_without_the_rest(phrase: str) -> None:
         ("price_eur: 44; __init__ and _it_, a _ b", ["price_eur", "__init__"]),
         ("-u, `--dry-run`; -C, -Carl, --Carl, well--known -- or a - b", ["-u", "--dry-run", "-C"]),
         ('"/etc/hosts". Or ~/a/b.txt, ../x (not km/h), .a.log.', ["/etc/hosts", "~/a/b.txt", "../x", ".a.log"]),
+        ("Use Station.heights(), not f (x) or h(2).", ["Station.heights()"]),
         ("38 %, 40\u00a0‰ and 5\n% or 6\t% x", ["8 %", "0\u00a0‰"]),
     ],
 )

@@ -29,6 +29,12 @@ CODE = """def f(x):
     if x:
         return g(x)
     return None"""
+CHAT = """18/03/2025, 11:52 - Ann: Roofer has been. It is £455 all in, he can do it on the 27th if dry
+18/03/2025, 11:55 - Carla: do it
+22/03/2025, 16:46 - Joe: my rent is in, and I am away until Sunday evening, so ask the neighbours."""
+COLUMNS = """12.20    LUNCH   Clubs: chess in room 4, choir in the hall
+13.20    Geography   Mr Osei, who takes the register
+15.20    End of school."""
 RECORD = """Capital - name: Algiers
 Capital - geographic coordinates: 36 45 N, 3 03 E
 Constitution: several previous; amended several times. Last in 2016
@@ -161,6 +167,8 @@ def test_sentences(text: str, found: list[str]) -> None:
         "the Seine. 1900",
         "Germany. Élysée",
         "the company. (The",
+        "moisture 17.2 %. Lime",
+        "at week 48 (rash). Next",
     ],
 )
 def test_a_phrase_across_the_end_of_a_sentence(text: str) -> None:
@@ -181,6 +189,7 @@ def test_a_phrase_across_the_end_of_a_sentence(text: str) -> None:
         "version 2.4 of Python 3.12",
         "e.g. apples",
         "U.S. Army",
+        "3 %. of it",
         "Paris.",
         "Nikki Giovanni",
         "",
@@ -280,6 +289,8 @@ def texts(text: str) -> list[str]:
         (RECORD, RECORD.split("\n")),
         ("milk\neggs", ["milk", "eggs"]),
         ("- milk\n- eggs", ["- milk", "- eggs"]),
+        (CHAT, CHAT.split("\n")),
+        (COLUMNS, COLUMNS.split("\n")),
     ],
 )
 def test_lines(text: str, found: list[str]) -> None:
@@ -302,6 +313,7 @@ def test_headings_items_and_fields() -> None:
         ("Until Feb. 2025 call ext. 4471. Or No. 5.", ["Until Feb. 2025 call ext. 4471.", "Or No. 5."]),
         ("He said no. Then he left Apple Inc. It grew.", ["He said no.", "Then he left Apple Inc.", "It grew."]),
         ("Is it art. 3? No.", ["Is it art. 3?", "No."]),
+        ("It is 17 %. See (row 3). Then go.", ["It is 17 %.", "See (row 3).", "Then go."]),
     ],
 )
 def test_no_whole_sentence_ends_in_an_abbreviation_of_what_follows(text: str, found: list[str]) -> None:

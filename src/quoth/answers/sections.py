@@ -25,7 +25,9 @@ BEFORE, AFTER = 2, 3
 """The passages of a document around one that was read, in which its headings and the rest of its section stand."""
 LONGEST = 2000
 """Characters that a section has at most to be given as an answer."""
-_PART = r"(?:sub-?)?(?:clause|section|article|paragraph|rule|point|item|part|chapter|schedule|regulation|by-?law)s?"
+_PART = (
+    r"(?:sub-?)?(?:clause|claim|section|article|paragraph|rule|point|item|part|chapter|schedule|regulation|by-?law)s?"
+)
 _NUMBER = r"\d+(?:\.\d+)"
 _REFERENCE = re.compile(rf"(?:\b{_PART}\s+|§\s*)({_NUMBER}*)|(?<![\d.,$£€])({_NUMBER}+)(?![\d.,]|\s*%)", re.IGNORECASE)
 """A question's reference to a numbered part of a document."""
@@ -63,14 +65,18 @@ def named_sections(question: str, read: Sequence[Source], corpora: Sequence[Corp
         return []
     by_name = {corpus.name: corpus for corpus in corpora}
     found: dict[int, dict[tuple[str, str, int], Source]] = {}
+    fewest = len(asked)  # of what is asked, the words that are not in the title of the document that is meant
     for source in read:
         segment = by_name[source.corpus].segment_of(source.passage.row)
         around = segment.around(source.passage.row - segment.first_row, BEFORE, AFTER)
         lines, title = lines_of(around.text), _terms(f"{around.title} {around.document_id}")
         if reference:
             others = len(asked - title)
-            is_sure = reference[1] or others < len(asked) or not asked
-            ranges = [(others, *each) for each in _numbered(around.text, lines, label)] if is_sure else []
+            fewest = min(fewest, others)
+            # A number alone may be any; behind "clause", what else is asked may name another document.
+            is_meant = not asked or others < len(asked)
+            is_meant = is_meant or (bool(reference[1]) and not asked.isdisjoint(_terms(around.text)))
+            ranges = [(others, *each) for each in _numbered(around.text, lines, label)] if is_meant else []
         else:
             ranges = [*_headed(around.text, lines, asked, meant, title)]
         for far, i, j in ranges:
@@ -80,7 +86,9 @@ def named_sections(question: str, read: Sequence[Source], corpora: Sequence[Corp
                 section = replace(around, text=text, start=at + start, end=at + end)
                 key = (source.corpus, section.document_id, section.start)
                 found.setdefault(far, {}).setdefault(key, replace(source, passage=section))
-    return [*found[min(found)].values()] if found else []
+    if not found or (reference and min(found) > fewest):
+        return []
+    return [*found[min(found)].values()]
 
 
 def _terms(text: str) -> set[str]:
@@ -98,9 +106,14 @@ def _label(text: str, line: Line) -> str:
 
 
 def _numbered(text: str, lines: list[Line], label: str) -> Iterator[tuple[int, int]]:
-    """What has this number, with all that belongs to it: ranges of lines."""
+    """What has this number, with all that belongs to it: ranges of lines. A whole number with nothing behind it may
+    be a day's or a house's, unless a part of it, the next number or the one before stands nearby."""
     labels = [_label(text, line) for line in lines]
+    beside = (f"{label}.1", *(str(int(label) + by) for by in (-1, 1) if label.isdigit()))
+    is_counted = "." in label or not {*beside}.isdisjoint(labels)
     for i in (i for i, own in enumerate(labels) if own == label):
+        if not is_counted and text.startswith(f"{label} ", lines[i].start):
+            continue
         j = i + 1
         while j < len(lines) and (labels[j].startswith(f"{label}.") or _goes_on(text, lines, labels, i, j)):
             j += 1

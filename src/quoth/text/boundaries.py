@@ -91,6 +91,7 @@ _AFTER = re.compile(
 Portugal", ", a French composer"; a parenthesis."""
 _UNCUT = re.compile(
     r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|\b\w+_\w+|"
+    r"\b[A-Za-z_][\w.]{0,60}\(\)|"
     r"\d[ \u00a0\u2009\u202f][%‰]|(?<![^\s(\[|=:,;/\"'“‘`])(?:[-−+][£$€¥]?\d|--?[a-z][\w-]*|-[A-Z](?![\w-])|"
     r"\.[A-Za-z_][\w.-]*\w|[~.]{0,2}/[\w-]+(?:[./][\w-]+)*)"
 )
@@ -168,9 +169,9 @@ def core(text: str) -> tuple[int, int]:
 
 
 def uncut(text: str) -> list[tuple[int, int]]:
-    """Addresses of mail and of the web, names with an underscore, options, hidden files, absolute paths, a number's
-    last digit with its per cent sign, and its sign with its first digit, as character ranges, in order: an answer has
-    all of one, or nothing."""
+    """Addresses of mail and of the web, names with an underscore, calls (`sum()`), options, hidden files, absolute
+    paths, a number's last digit with its per cent sign, and its sign with its first digit, as character ranges, in
+    order: an answer has all of one, or nothing."""
     return [match.span() for match in _UNCUT.finditer(text)]
 
 

@@ -76,6 +76,9 @@ CELL_END = re.compile(r"\t|\s\||(?<=[^\s.!?:]) {2,}")
 FIELDS = re.compile(rf"{_ROW.pattern}|{CELL_END.pattern}|:\s")
 _FIELD = re.compile(r"(?:[^\s:.!?]|[.!?](?=\S))(?:[^:\n.!?]|[.!?](?=\S)){0,59}:[^\S\n]+(?=\S)")
 """A line of a record: a short name, a colon, a value."""
+_STAMP = re.compile(r"\[?(?:\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d)\b")
+"""What a message or an entry of a log begins with: a date or a time."""
+_COLUMNS = re.compile(r"\S {3,}\S")
 _GROUP = re.compile(r"([^\n]{1,60}?)(?: - |: )")
 _MARK_OF_ITEM = re.compile(r"\d{1,3}[.)] .?|\d+(\.\d|(\.\d+){2,})[.)]? [^\W\d_a-z].?")
 CELL_NAME = r"[^\n|:]{1,60}:(?= )"
@@ -86,7 +89,7 @@ _MARKDOWN = re.compile(r"#{1,6}\s")
 _STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
 # Two rules: passages are cut where a sentence probably ends, and every corpus has been cut by this one; a phrase must
 # not be refused for a full stop inside a name, so the second knows abbreviations too.
-_FULL_STOP = re.compile(r"(?<!\w)(\w+)\.[\"'”’»)\]]*\s+(?=\S)")
+_FULL_STOP = re.compile(r"((?<!\w)\w+|(?<=[%‰)\]]))\.[\"'”’»)\]]*\s+(?=\S)")
 _SHORTENED = (
     "mr mrs ms mx dr prof rev hon pres gov sen rep gen col maj capt cmdr lt sgt adm st ste mt ft pt rd ave blvd "
     "jr sr messrs mme mlle vs no nos vol vols op opp cat fig figs pp ch art sec ed eds trans approx ca cf fl inc ltd "
@@ -250,14 +253,14 @@ def _goes_on(text: str, top: Line, row: Line, following: Line, width: int, prose
     """Whether prose that begins at `top` is wrapped between two rows of a block of this width: the first word of the
     second had no room in the first. If that word begins with a lower-case letter, a little room is nothing, and the
     text's first row may have lost its beginning. If not, the block has to be `prose`: it ends a sentence, or a row
-    begins with such a letter and three are about as long; and the second row is no other field of a record."""
-    length = row.column + row.end - row.start
-    if following.at > following.start or length < WRAPPED or _is_row(text[row.start : row.end]):
+    begins with such a letter and three are about as long; and the second row is no other field or entry of a record."""
+    length, body = row.column + row.end - row.start, text[row.start : row.end]
+    if following.at > following.start or length < WRAPPED or _is_row(body) or _COLUMNS.search(body):
         return False
     needed = length + 1 + len(text[following.start : following.end].split(maxsplit=1)[0])
     if text[following.start].islower():
         return needed > _RAGGED * width or row.above == 0
-    if _FIELD.match(text, top.start, top.end) and _FIELD.match(text, following.start, following.end):
+    if any(kind.match(text, top.start) and kind.match(text, following.start) for kind in (_FIELD, _STAMP)):
         return False
     flush = following.column in (row.column, row.column + row.at - row.start)
     return flush and prose and text[row.end - 1] not in ".!?:;" and needed > width
@@ -360,7 +363,7 @@ def crosses_sentence(text: str) -> bool:
     """
     for match in _FULL_STOP.finditer(text):
         word = match[1].casefold()
-        is_word = len(word) > 1 or word.isdigit()
+        is_word = len(word) != 1 or word.isdigit()
         if is_word and word not in _ABBREVIATIONS and not text[match.end()].islower():
             return True
     return False
