@@ -90,12 +90,17 @@ LETTER = """A letter from Ann
 9 April 1988
 
 Dear Joan, the hens are well."""
+NOTES = """Notes on the house
+
+7 Pets
+
+7.1 No dogs."""
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     made = Corpus.create(tmp_path_factory.mktemp("sections") / "own", splitter="blocks:20")
-    texts = {"recipes": RECIPES, "lease": LEASE, "by-laws": BYLAWS, "rules": RULES, "letter": LETTER}
+    texts = {"recipes": RECIPES, "lease": LEASE, "by-laws": BYLAWS, "rules": RULES, "letter": LETTER, "notes": NOTES}
     made.add(Document(name, text.splitlines()[0].capitalize(), text) for name, text in texts.items())
     return made
 
@@ -121,6 +126,7 @@ def sections(corpus: Corpus, question: str) -> list[Source]:
         ("Read me 2.1 of the by-laws", "2.1 Members", "£20."),
         ("What does article 2 of the by-laws say?", "2. Members", "may resign."),
         ("What does claim 2.2 say?", "2.2 A member", "may resign."),
+        ("What does section 7 say?", "7 Pets", "No dogs."),
         ("What do I have to wear in the workshop?", "Closed shoes", "Eye protection"),
         ("What are the rules on noise?", "None after", "9pm."),
         ("What should I do with a broken tool?", "Hang", "on it."),
