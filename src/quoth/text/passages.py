@@ -78,7 +78,7 @@ _FIELD = re.compile(r"(?:[^\s:.!?]|[.!?](?=\S))(?:[^:\n.!?]|[.!?](?=\S)){0,59}:[
 """A line of a record: a short name, a colon, a value."""
 _STAMP = re.compile(r"\[?(?:\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d)\b")
 """What a message or an entry of a log begins with: a date or a time."""
-_COLUMNS = re.compile(r"\S {3,}\S")
+_COLUMNS = re.compile(r"\S {4,}\S")  # justified prose has up to three
 _GROUP = re.compile(r"([^\n]{1,60}?)(?: - |: )")
 _MARK_OF_ITEM = re.compile(r"\d{1,3}[.)] .?|\d+(\.\d|(\.\d+){2,})[.)]? [^\W\d_a-z].?")
 CELL_NAME = r"[^\n|:]{1,60}:(?= )"
