@@ -53,6 +53,12 @@ def test_recipes_take_what_the_records_say(item: Item) -> None:
     )
 
 
+def test_tables_that_share_a_folder_share_models_of_one_name() -> None:
+    named: dict[str, Training] = {}
+    for each in (training for item in items() for training in item.trainings):
+        assert named.setdefault(each.name, each) == each
+
+
 def test_only_what_is_asked_is_trained_and_what_it_starts_from() -> None:
     assert [each.name for each in trained(ITEM, ITEM.parts, "{models}")] == ["first", "second"]
 
