@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.corpus.exact.quotes import Verification as Verification
     from quoth.corpus.exact.quotes import verify_quote as verify_quote
     from quoth.corpus.repair import Repairs as Repairs
+    from quoth.index.costs import Cost as Cost
+    from quoth.index.costs import Shortfall as Shortfall
     from quoth.integrations.huggingface import pipeline as pipeline
     from quoth.model.base import FusedSearch as FusedSearch
     from quoth.model.base import Model as Model
@@ -26,7 +28,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.npm.model import NPM as NPM
     from quoth.reader.model import Reader as Reader
     from quoth.realm.model import REALM as REALM
-    from quoth.records import Cost as Cost
     from quoth.records import Document as Document
     from quoth.records import Evidence as Evidence
     from quoth.records import Hit as Hit
@@ -38,7 +39,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.records import Prediction as Prediction
     from quoth.records import Predictions as Predictions
     from quoth.records import Sentence as Sentence
-    from quoth.records import Shortfall as Shortfall
     from quoth.records import TaggedSpan as TaggedSpan
     from quoth.records import TaggedText as TaggedText
     from quoth.source_map import Location as Location
@@ -55,6 +55,7 @@ _HOMES = {
         "quoth.corpus.exact.cite": "Citation cite",
         "quoth.corpus.exact.quotes": "Verification verify_quote",
         "quoth.corpus.repair": "Repairs",
+        "quoth.index.costs": "Cost Shortfall",
         "quoth.integrations.huggingface": "pipeline",
         "quoth.model.base": "FusedSearch Model",
         "quoth.model.loading": "load",
@@ -63,8 +64,8 @@ _HOMES = {
         "quoth.npm.model": "NPM",
         "quoth.reader.model": "Reader",
         "quoth.realm.model": "REALM",
-        "quoth.records": "Cost Document Evidence Hit Hits Likelihood Match Passage PassageShare Prediction "
-        "Predictions Sentence Shortfall TaggedSpan TaggedText",
+        "quoth.records": "Document Evidence Hit Hits Likelihood Match Passage PassageShare Prediction "
+        "Predictions Sentence TaggedSpan TaggedText",
         "quoth.source_map": "Location",
         "quoth.zero_ner.model": "ZeroNER",
     }.items()

@@ -6,9 +6,8 @@ HTML, and pandas where it is installed; they do not know where they come from or
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from quoth.errors import InputError
@@ -265,31 +264,6 @@ class Sentence:
     def to_dict(self) -> dict[str, Any]:
         """The sentence as JSON has it."""
         return as_json(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Estimates: the passages to encode and the time that takes; the tokens of their segments; their bytes on disk in
-    the end, and at most on the way there."""
-
-    passages: int
-    tokens: int
-    bytes: int
-    peak_bytes: int
-    seconds: float
-
-    def plus(self, other: "Cost") -> "Cost":
-        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
-class Shortfall:
-    """A segment whose codes find only the share `recall` of a blank's nearest tokens, though `target` was asked for."""
-
-    corpus: Path
-    segment: str
-    recall: float
-    target: float
 
 
 R = TypeVar("R", Prediction, Hit)

@@ -18,12 +18,13 @@ from quoth.errors import CorruptionError, EncoderMismatchError, InputError, Lock
 from quoth.hub import locate
 from quoth.index import build as build_module
 from quoth.index import tables as module
+from quoth.index.costs import Cost
 from quoth.index.key_store import follow
 from quoth.index.key_table import in_memory
 from quoth.index.tables import KeyTables
 from quoth.index.vectors import KeyVectors, Quantizer
 from quoth.npm.config import NPMConfig
-from quoth.records import Cost, Document
+from quoth.records import Document
 from quoth.storage import WriterLock, seal_folder
 from tiny import tiny_bert, tiny_roberta
 from token_tables import fitted

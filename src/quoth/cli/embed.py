@@ -21,8 +21,8 @@ from quoth.memory import bytes_named, left_of, limit
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
+    from quoth.index.costs import Cost
     from quoth.model.base import CorpusModel
-    from quoth.records import Cost
     from quoth.scale.remote import RemoteFolder
 
 app = typer.Typer()

@@ -25,12 +25,12 @@ from quoth.fields import checked, fields_of
 from quoth.index import codes
 from quoth.index.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, sample_queries
 from quoth.index.codes import open_codes
+from quoth.index.costs import Cost, Shortfall
 from quoth.index.key_store import FORMAT, KeyStore, Source, absent_from, carry, is_sound, stores, table_facts
 from quoth.index.key_table import KeyTable, open_columns
 from quoth.index.options import EmbedOptions, Precision
 from quoth.index.vectors import BITS, KeyVectors, bytes_of, nearest_rows
 from quoth.memory import WORKING_MEMORY
-from quoth.records import Cost, Shortfall
 from quoth.storage import check_folder, publish_folder, refuse_links_below, remove
 
 if TYPE_CHECKING:

@@ -18,12 +18,13 @@ from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.corpus.view import parts
 from quoth.errors import InputError
 from quoth.hub import is_shipped
+from quoth.index.costs import Cost, Shortfall
 from quoth.index.finder import Finder
 from quoth.index.fusion import FUSION_DEPTH, FUSIONS
 from quoth.index.key_table import KeyTable
 from quoth.index.options import EmbedOptions, Mode, Precision, SearchOptions
 from quoth.memory import WORKING_MEMORY
-from quoth.records import Cost, Hit, Hits, Match, Passage, Predictions, Shortfall
+from quoth.records import Hit, Hits, Match, Passage, Predictions
 
 if TYPE_CHECKING:
     from quoth.index.retriever import KeyAt, Retriever

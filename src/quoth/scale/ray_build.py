@@ -18,10 +18,11 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.manifest import read_manifest, segment_name, segment_of
 from quoth.corpus.writer import split_documents, write_segment
 from quoth.errors import CorruptionError
+from quoth.index.costs import Shortfall
 from quoth.index.key_store import MARKERS, SETTINGS_FILES, codes_of, files_of, made_files
 from quoth.index.tables import KeyTables
 from quoth.memory import DEFAULT_LIMIT, left_of
-from quoth.records import Document, Shortfall
+from quoth.records import Document
 from quoth.scale.cluster import ModelName, connect, unwrapped
 from quoth.scale.remote import TEXT, RemoteFolder
 from quoth.storage import remove
