@@ -99,7 +99,7 @@ def catalogue() -> str:
             lines += [f"Cannot be run here: {ended(item.cannot)}\n"]
             continue
         lines += [f"Needs: {needs(item)}. Takes: {item.time}.\n", f"{item.differs}\n", "```sh"]
-        told = [train_words(each, settings(each, None, 0), "OUT") for each in trained(item, item.parts, MODELS)]
+        told = [train_words(item, each, settings(each, None, 0), "OUT") for each in trained(item, item.parts, MODELS)]
         told += [eval_words(item, part, call, places) for part in item.parts]
         lines += [f"quoth {' '.join(words)}" for words in told]
         lines += [f"quoth reproduce {item.id} --model RUN -o OUT"] if item.log else []

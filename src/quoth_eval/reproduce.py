@@ -32,7 +32,7 @@ from quoth_eval.summary import beside, log_section, published_for
 from quoth_eval.systems import BASELINES, LIBRARIES, family_of
 from quoth_eval.tasks import find
 from quoth_eval.tasks.closed_files import present
-from quoth_eval.trainings import num_pages, settings, split_pages, train, train_words, trained
+from quoth_eval.trainings import num_pages, pages, settings, split_pages, train, train_words, trained
 
 Do = Callable[[Sequence[str]], str]
 """Runs `quoth` with these words, and returns what it prints."""
@@ -165,11 +165,12 @@ def _train(item: Item, call: Call, parts: Sequence[Part], folders: dict[str, str
     """Hold out pages of wiki, which are added to the folders, and train models on others. Raises InputError, before
     anything is trained, if the output was made from other inputs."""
     _recorded(item, call, parts, folders)
-    split_pages(Path(folders["wiki"]), call.output / "pages", *num_pages(item, call.limit), call.seed)
-    folders["heldout"] = str(call.output / "pages" / "heldout.jsonl")
+    drawn = pages(item, call.output)
+    split_pages(Path(folders["wiki"]), drawn, *num_pages(item, call.limit), call.seed)
+    folders["heldout"] = str(drawn / "heldout.jsonl")
     base = dict(zip(call.setup[::2], call.setup[1::2], strict=True)).get("--base", "")
     for training, told in _trainings(item, call, parts):
-        train(train_words(training, told, call.output, base), do)
+        train(train_words(item, training, told, call.output, base), do)
 
 
 def _check_models(item: Item, call: Call) -> None:
@@ -241,7 +242,9 @@ def _recorded(item: Item, call: Call, parts: Sequence[Part], folders: Mapping[st
     trainings = _trainings(item, call, parts)
     found |= {f"training of {each.name}": " ".join([each.recipe, *told]) for each, told in trainings}
     if any(part.heldout for part in parts):
-        found["pages of wiki"] = "{} to learn from, {} held out, or in proportion".format(*num_pages(item, call.limit))
+        learned, held_out = num_pages(item, call.limit)
+        drawn = f"{learned} to learn from, {held_out} held out, or in proportion"
+        found[f"pages of wiki for {item.paper}"] = drawn
     later = {name for each, _ in trainings if not Path(name := str(call.output / "models" / each.name)).exists()}
     for part in parts:
         for pattern, _ in (each for task in part.tasks for each in part.reads(task)):

@@ -32,12 +32,17 @@ def settings(training: Training, limit: int | None, seed: int) -> list[str]:
     return [*training.set, f"steps={steps}", "checkpoint_every=20", f"seed={seed}"]
 
 
-def train_words(training: Training, told: Sequence[str], output: Path | str, base: str = "") -> list[str]:
-    """A training as `quoth train` takes it; the pages and the models are in `output`."""
+def pages(item: Item, output: Path | str) -> Path:
+    """The folder in `output` of the pages that the models of its paper learn from, and of those held out."""
+    return Path(output) / "pages" / item.paper.lower()
+
+
+def train_words(item: Item, training: Training, told: Sequence[str], output: Path | str, base: str = "") -> list[str]:
+    """A training of a table as `quoth train` takes it; the pages and the models are in `output`."""
     options = {"-o": [f"{output}/models/{training.name}"], "--set": told, "--base": [base] if base else []}
     options["--model"] = [f"{output}/models/{training.start}"] if training.start else []
     words = [word for option, values in options.items() for value in values for word in (option, value)]
-    return ["train", training.recipe, f"{output}/pages/train.jsonl", *words]
+    return ["train", training.recipe, str(pages(item, output) / "train.jsonl"), *words]
 
 
 def train(words: Sequence[str], do: Callable[[Sequence[str]], object]) -> None:

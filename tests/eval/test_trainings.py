@@ -18,7 +18,7 @@ from quoth_eval.harness import evaluate
 from quoth_eval.papers import Item, Part, Training, items
 from quoth_eval.reproduce import Call, reproduce
 from quoth_eval.task import Answer, Example, Task
-from quoth_eval.trainings import num_pages, settings, split_pages, trained
+from quoth_eval.trainings import num_pages, pages, settings, split_pages, trained
 
 ITEM = Item(
     paper="REALM",
@@ -130,7 +130,7 @@ def test_models_are_trained_in_order_asked_and_kept(call: Call) -> None:
     out = call.output
     first, second = killed.done[1:]
     assert first == [
-        *["train", "realm-ict", f"{out}/pages/train.jsonl", "-o", f"{out}/models/first.part"],
+        *["train", "realm-ict", f"{out}/pages/realm/train.jsonl", "-o", f"{out}/models/first.part"],
         *["--set", "steps=50", "--set", "checkpoint_every=20", "--set", "seed=0", "--base", "b"],
     ]
     assert second[second.index("--model") + 1] == f"{out}/models/first"
@@ -140,7 +140,7 @@ def test_models_are_trained_in_order_asked_and_kept(call: Call) -> None:
     page = reproduce(ITEM, call, again).read_text(encoding="utf-8")
     assert again.commands == ["train realm-pretrain", "eval utility"]  # the first is done, the second resumes
     assert again.done[0] == second
-    assert again.done[1][:3] == ["eval", "utility", f"{out}/pages/heldout.jsonl"]
+    assert again.done[1][:3] == ["eval", "utility", f"{out}/pages/realm/heldout.jsonl"]
     assert again.done[1][again.done[1].index("--system") + 1] == f"{out}/models/second"
     ours = page.index("| utility | examples | recall@5 |")  # all measures, then the one that the paper has beside it
     assert (
@@ -162,9 +162,11 @@ def test_other_settings_are_refused_before_anything_is_trained(call: Call) -> No
         reproduce(ITEM, look, other)
     with pytest.raises(InputError, match=r"training of first was realm-ict steps=50 .* and is realm-ict steps=7 "):
         reproduce(replace(ITEM, name="table 8"), look, other)  # which has the same models
-    with pytest.raises(InputError, match=r"pages of wiki was 3 to learn from, 2 held out, .* and is 4 to"):
+    with pytest.raises(InputError, match=r"pages of wiki for REALM was 3 to learn from, 2 held out, .* and is 4 to"):
         reproduce(replace(ITEM, pages=(4, 2)), call, other)
     assert other.commands == []
+    reproduce(replace(ITEM, paper="NPM", pages=(4, 2)), call, other)  # whose pages are its own
+    assert other.done[0][2] == str(pages(replace(ITEM, paper="NPM"), call.output) / "train.jsonl")
 
 
 def test_models_of_ones_own_are_asked_and_nothing_is_trained(call: Call, tmp_path: Path) -> None:
