@@ -106,8 +106,11 @@ def _resumed(folder: Path, task: Task[Any]) -> list[Row]:
 
 
 def run_folders(paths: Sequence[Path]) -> list[Path]:
-    """The runs that are named: each path itself, or the runs in it."""
-    found = [sorted(each.parent for each in path.glob(f"*/{RUN}")) or [path] for path in paths]
+    """The runs that are named: each path itself, or the runs in it and in its folders (`--run` makes one per task)."""
+    found = [
+        sorted(each.parent for depth in ("*", "*/*") for each in path.glob(f"{depth}/{RUN}")) or [path]
+        for path in paths
+    ]
     return list(dict.fromkeys(folder for each in found for folder in each))
 
 

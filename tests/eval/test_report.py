@@ -257,6 +257,16 @@ def test_a_report_is_one_file_that_loads_nothing(
     assert "parity" not in capsys.readouterr().out
 
 
+def test_folders_of_what_several_calls_have_written_are_one_report(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):  # as `quoth eval … --run all/a` and `--run all/b` leave them
+        shutil.copytree(runs, tmp_path / "all" / name)
+    assert main(["report", str(tmp_path / "all"), "--markdown"]) == 0
+    headings = re.findall(r"^## parity \((.+)\)$", capsys.readouterr().out, re.MULTILINE)
+    assert headings == [str(tmp_path / "all" / name / "parity") for name in ("a", "b")]
+
+
 def test_pictures_are_files_that_the_markdown_shows(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +290,7 @@ def test_mistakes_are_one_clear_line(runs: Path, tmp_path: Path, capsys: pytest.
         (str(runs), "--markdown", "r.md"): "r.md is not a run: --markdown takes no file but prints the page; write it "
         "with: --markdown > r.md",
         (str(runs), "--markdown", "r.html"): "r.html is not a run: name the page to write with: -o r.html",
-        (str(tmp_path), "--markdown"): "name the folder of a run",
+        (str(tmp_path / "none"), "--markdown"): "name the folder of a run",
         (str(runs), "-o", str(tmp_path / "none" / "report.html")): "No such file",
     }.items():
         assert main(["report", *arguments]) in (1, 2)
