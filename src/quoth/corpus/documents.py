@@ -79,7 +79,7 @@ def read_documents(
             document, whose id is its path below the folder given. A record whose id an earlier file has gets its
             file in front: `products.csv#1`.
         format (str | None): jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx, xlsx, odt,
-            odp, ods, epub or eml. Default: what the suffix says, with or without .xz, .gz, .bz2.
+            odp, ods, doc, rtf, ppt, xls, epub or eml. Default: what the suffix says, with or without .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
 

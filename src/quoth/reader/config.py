@@ -106,7 +106,8 @@ class ReaderConfig(ModelConfig):
     calibration: Annotated[
         tuple[float, ...] | None,
         "Weights of an answer's features (1, the log odds of its share, its score, the relevance of its passage, its "
-        "shortness) that give its chance of being right; those left out are 0. None: the share is reported.",
+        "shortness, the fewness of the passages) that give its chance of being right; those left out are 0. None: the "
+        "share is reported.",
     ] = None
     sentence_calibration: Annotated[
         tuple[float, ...] | None, "As `calibration`, of a sentence's share: the chance that it answers a question."
