@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from quoth.cli.output import markdown
+from quoth.errors import InputError
 from quoth_eval.charts import drawable
 from quoth_eval.report import Table
 
@@ -52,8 +53,12 @@ Part = str | Table | Picture | Quotation | Section
 
 
 def as_html(title: str, sections: Sequence[Section]) -> str:
-    """The page as one HTML file, without pictures if nothing draws them."""
-    from jinja2 import Environment, PackageLoader
+    """The page as one HTML file, without pictures if nothing draws them. Raises InputError without jinja2."""
+    try:
+        from jinja2 import Environment, PackageLoader
+    except ImportError:
+        remedy = "pip install '.[eval]' in a clone of Quoth, or print the page with: quoth report RUNS --markdown"
+        raise InputError(f"the page needs jinja2; {remedy}") from None
 
     environment = Environment(loader=PackageLoader("quoth_eval", ""), autoescape=True, keep_trailing_newline=True)
     environment.filters["worded"] = lambda table: [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -265,6 +266,15 @@ def test_folders_of_what_several_calls_have_written_are_one_report(
     assert main(["report", str(tmp_path / "all"), "--markdown"]) == 0
     headings = re.findall(r"^## parity \((.+)\)$", capsys.readouterr().out, re.MULTILINE)
     assert headings == [str(tmp_path / "all" / name / "parity") for name in ("a", "b")]
+
+
+def test_without_jinja2_the_page_is_refused_in_one_line(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert main(["report", str(runs), "-o", str(tmp_path / "report.html")]) == 2
+    assert "the page needs jinja2; pip install '.[eval]'" in capsys.readouterr().err
+    assert main(["report", str(runs), "--markdown"]) == 0
 
 
 def test_pictures_are_files_that_the_markdown_shows(
