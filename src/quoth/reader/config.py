@@ -106,7 +106,7 @@ class ReaderConfig(ModelConfig):
     calibration: Annotated[
         tuple[float, ...] | None,
         "Weights of an answer's features (1, the log odds of its share, its score, the relevance of its passage, its "
-        "shortness, the fewness of the passages) that give its chance of being right; those left out are 0. None: the "
+        "shortness, how few the passages are) that give its chance of being right; those left out are 0. None: the "
         "share is reported.",
     ] = None
     sentence_calibration: Annotated[
