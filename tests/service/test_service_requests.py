@@ -99,9 +99,15 @@ class Client:
             "server": ("127.0.0.1", 2),
         }
 
+        ended = False
+
         async def receive() -> dict[str, Any]:
+            nonlocal ended
             piece = next(pieces, None)
+            if ended:
+                await asyncio.Event().wait()  # the client waits for its answer
             if piece is None:
+                ended = True
                 return {"type": "http.request", "body": b"", "more_body": False}
             self.taken += 1
             return {"type": "http.request", "body": piece, "more_body": True}

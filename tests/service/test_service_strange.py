@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ from starlette.testclient import TestClient
 from test_service import TOKEN
 from test_service_requests import Recorded
 
+from quoth.errors import UnknownDocumentError
+from quoth.records import Predictions
 from quoth.service.app import create_app
 from quoth.service.library import Library, Models
 from quoth.service.limits import Limits
@@ -34,6 +36,10 @@ from tiny import tiny_npm
 
 SMALL = Limits(body=2000, timeout=0.5)
 HEAD = b"POST /v1/fill HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+DELETE = (
+    f"DELETE /v1/documents?id=a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+    "Connection: close\r\n\r\n"
+).encode()
 GOOD = b'{"text": "a [MASK]"}'
 
 
@@ -46,10 +52,10 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 @contextmanager
-def running(backend: Any, limits: Limits) -> Iterator[tuple[int, _Server]]:
+def running(backend: Any, limits: Limits, access: Access | None = None) -> Iterator[tuple[int, _Server]]:
     """A service as `quoth serve` runs it, and its port."""
     listening = bound("127.0.0.1", 0)
-    server = _Server(settings(create_app(backend, limits)))
+    server = _Server(settings(create_app(backend, limits, access)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     while not server.started:
@@ -170,6 +176,117 @@ def test_a_client_that_does_not_read_its_reply_is_dropped() -> None:
         with socket.create_connection(("127.0.0.1", port), timeout=60) as reads:
             reads.sendall(b"GET /v1/corpus HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert len(received(reads)) > 1 << 26
+
+
+class Busy(Recorded):
+    """Is at work on its first text until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def fill(self, text: list[str], **options: Any) -> list[Predictions]:
+        self.begun.set()
+        self.released.wait(60)
+        return super().fill(text, **options)
+
+
+def test_nothing_is_begun_for_who_has_hung_up(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor is a place in the queue kept for them: clients that give up and ask again would lock everybody out."""
+    caplog.set_level(logging.INFO, "quoth.service")
+    busy, few = Busy(), Limits(concurrency=1, queue=2, batch=1, timeout=30)
+    with running(busy, few) as (port, server), ExitStack() as stack:
+        queue = server.config.app.state.service.queue  # type: ignore[union-attr]
+
+        def ask(text: str) -> socket.socket:
+            content = json.dumps({"text": f"{text} [MASK]"}).encode()
+            asked = socket.create_connection(("127.0.0.1", port), timeout=60)
+            asked.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(content) + content)
+            return stack.enter_context(asked)
+
+        first = ask("first")
+        assert busy.begun.wait(60)
+        for _ in range(2):
+            left = [ask("left"), ask("left")]
+            until(lambda: queue.waiting == 2)
+            for each in left:
+                each.close()
+            until(lambda: queue.waiting == 0)
+        last = ask("last")
+        until(lambda: queue.waiting == 1)
+        busy.released.set()
+        assert received(first).startswith(b"HTTP/1.1 200")
+        assert received(last).startswith(b"HTTP/1.1 200")
+    assert [text for text, _ in busy.asked] == [["first [MASK]"], ["last [MASK]"]]
+    assert sorted(each.status for each in caplog.records if each.message == "request") == [200, 200, *4 * [499]]
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+
+
+class Written(Recorded):
+    """Writes until it is released, and counts how many writes are at work at once. Every second one is a mistake."""
+
+    name, snapshot = "atlas", 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.released = threading.Event(), threading.Event()
+        self.writes: list[int] = []
+        self._at_work = 0
+
+    def writable(self, corpus: str | None) -> Written:
+        return self
+
+    def delete(self, ids: list[str]) -> int:
+        self._at_work += 1
+        self.begun.set()
+        self.released.wait(60)
+        self.writes.append(self._at_work)
+        self._at_work -= 1
+        if len(self.writes) % 2:
+            raise UnknownDocumentError("document 'a' is not in atlas")
+        return len(ids)
+
+
+def test_a_write_is_finished_before_the_next_though_its_client_has_hung_up(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "quoth.service")
+    written = Written()
+    with running(written, Limits(timeout=30), Access(TOKEN, True)) as (port, _):
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as left:
+            left.sendall(DELETE)
+            assert written.begun.wait(60)
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as waits:
+                waits.sendall(DELETE)
+                time.sleep(0.2)
+        until(lambda: caplog.messages.count("request") == 2)
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as last:
+            last.sendall(DELETE)
+            time.sleep(0.2)
+            written.released.set()
+            assert received(last).startswith(b"HTTP/1.1 200")
+    assert written.writes == [1, 1]
+    assert "asyncio" not in {each.name for each in caplog.records}  # which complains of errors that nobody asked for
+
+
+def test_a_write_that_was_begun_is_finished_before_the_service_ends(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "quoth.service")
+    written = Written()
+    with running(written, Limits(timeout=30), Access(TOKEN, True)) as (port, server):
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as left:
+            left.sendall(DELETE)
+            assert written.begun.wait(60)
+        until(lambda: "request" in caplog.messages)
+        server.should_exit = True
+        until(lambda: server.config.app.state.service.draining)  # type: ignore[union-attr]
+        threading.Timer(0.5, written.released.set).start()
+    assert written.writes == [1]
+
+
+def until(reached: Callable[[], bool]) -> None:
+    for _ in range(6000):
+        if reached():
+            return
+        time.sleep(0.01)
+    raise AssertionError("not reached in a minute")
 
 
 STRANGE = {

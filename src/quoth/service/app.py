@@ -104,10 +104,9 @@ class Service:
     async def drain(self) -> None:
         """Accepts nothing more; returns when everything that was accepted is done."""
         self.draining = True
-        await aside(self.queue.close)
-        await aside(self.reads.close)
-        if self.originals:
-            await aside(self.originals.close)
+        written = asyncio.wait_for(self.writing.acquire(), self.limits.timeout)
+        closing = [self.queue.close, self.reads.close, *([self.originals.close] if self.originals else [])]
+        await asyncio.gather(written, *map(aside, closing), return_exceptions=True)
 
     def count(self) -> None:
         """Bring the gauges up to date."""
@@ -256,9 +255,17 @@ def _add_documents(api: FastAPI, service: Service) -> None:
         423: {"model": Problem, "description": "Another process is writing; see Retry-After"},
     }
 
+    def end(written: asyncio.Future[dict[str, Any]]) -> None:
+        service.writing.release()
+        if not written.cancelled():
+            written.exception()  # whoever has hung up asks for none
+
     async def write(corpus: str | None, method: str, given: Any) -> dict[str, Any]:
-        async with service.writing:
-            return await aside(_write, service, corpus, method, given)
+        await service.writing.acquire()
+        # What was begun is written even if its client hangs up, and the next write waits for it.
+        writing = asyncio.ensure_future(aside(_write, service, corpus, method, given))
+        writing.add_done_callback(end)
+        return await asyncio.shield(writing)
 
     @api.post("/v1/documents", response_model=replies.Written, status_code=201, responses=written)
     async def add(request: Documents) -> Response:

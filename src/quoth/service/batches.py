@@ -117,6 +117,10 @@ class BatchQueue:
             return await asyncio.wait_for(asyncio.wrap_future(job.future), self._limits.timeout)
         except TimeoutError:
             raise TimeoutError(f"no answer in {self._limits.timeout:g} seconds; ask again later") from None
+        finally:
+            if job.future.cancel():  # nobody waits for it any longer: it must not keep others out
+                with self._ready:
+                    self._line = deque(each for each in self._line if each is not job)
 
     async def alone(self, call: Callable[[], Any]) -> Done:
         """The one answer that this call returns, in no batch. Raises as `ask`."""
