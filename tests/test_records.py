@@ -90,6 +90,7 @@ def test_hits_show_the_keys_that_matched() -> None:
             {"query": "Bizet", "text": "Bizet", "start": 62, "end": 67, "similarity": 0.9},
             {"query": "Bizet", "text": "Carmen", "start": 50, "end": 50, "similarity": 0.8},
         ],
+        "corpus": "",
     }
 
 

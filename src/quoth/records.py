@@ -63,11 +63,15 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage found by a search; a higher score is better. `matches` say by which of its keys, where known."""
+    """A passage that a search found in the corpus of this name; a higher score is better.
+
+    `matches` say by which of its keys, where known.
+    """
 
     passage: Passage
     score: float
     matches: tuple[Match, ...] = ()
+    corpus: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as JSON has it: the passage's fields, `passage` for its row, its score and its matches."""
@@ -82,6 +86,7 @@ class Hit:
             "text": passage.text,
             "metadata": dict(passage.metadata),
             "matches": [asdict(match) for match in self.matches],
+            "corpus": self.corpus,
             **({} if (location := passage.locate()) is None else {"location": location.to_dict()}),
         }
 

@@ -119,6 +119,15 @@ def test_long_answers_and_titles_are_wrapped_in_their_own_column(width: int) -> 
         assert re.sub(r"[\s█▏▎▍▌▋▊▉]+", " ", " ".join(rows)).strip() == LONG
 
 
+def test_a_passage_names_its_corpus_if_there_are_several() -> None:
+    passage = Passage(3, "d", "Hagios", CONTEXT, 0, 74)
+    both = [Hit(passage, 1.0, corpus=name) for name in ("wiki", "news")]
+    page = shown(show_hits, "q", Hits(both))
+    assert "characters 0–74 · wiki" in page
+    assert "characters 0–74 · news" in page
+    assert "wiki" not in shown(show_hits, "q", Hits(both[:1]))
+
+
 def test_a_long_title_is_cut_only_in_a_terminal() -> None:
     assert shown(show_line, "id", LONG, "(1 passage)") == f"id  {LONG}  (1 passage)\n"
     cut = shown(show_line, "id", LONG, "(1 passage)", colour=True)

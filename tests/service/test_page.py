@@ -81,14 +81,15 @@ class Scripted:
         )
 
     def search(self, query: str, k: int, mode: str) -> Hits:
-        rows, scores = self.corpora[0].bm25(query, k)
+        corpus = self.corpora[-1]
+        rows, scores = corpus.bm25(query, k)
         hits = Hits()
         hits.read_as = query.replace("capitel", "<capital>") if "capitel" in query else ""
         for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
-            passage = self.corpora[0].passage(row)
+            passage = corpus.passage(row)
             at = passage.text.find("capital")
             found = (Match("capital", "capital", passage.start + at, passage.start + at + 7, 0.9),) if at >= 0 else ()
-            hits.append(Hit(passage, score, found))
+            hits.append(Hit(passage, score, found, corpus.name))
         return hits
 
     def _answers(self, text: str, sequence: str = "") -> Predictions:
@@ -432,6 +433,30 @@ def test_search_shows_the_keys_that_matched(served: Served) -> None:
     page.wait_for_selector(".facts:has-text('in all')")
     assert served.shown(".document mark:not(.word)") == ["capital"]
     assert served.shown(".document mark.word") == ["Germany"]
+
+
+def test_a_passage_is_shown_in_its_own_corpus(corpus: quoth.Corpus, browser: Any, tmp_path: Path) -> None:
+    """Though another one has a document of that id."""
+    other = quoth.Corpus.create(tmp_path / "post@home.quoth")
+    other.add([quoth.Document("paris", "Paris", "From Paris, the capital, with love.")])
+
+    class Both(Backend):
+        def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> Scripted:
+            opened = {each.name: each for each in (self._corpus, other)}
+            return Scripted([opened[corpus]] if corpus else [*opened.values()], self.patience)
+
+    served = Served(Both(corpus), browser)
+    served.page.goto(served.address)
+    served.page.wait_for_selector(".empty")
+    served.page.click("#tab-search")
+    for place in ("",):
+        served.page.select_option("#corpus", place)
+        served.ask("capital")
+        served.page.wait_for_selector(".answer.hit")
+        served.page.click(".hit >> nth=0")
+        served.page.wait_for_selector(".facts:has-text('in all')")
+        assert served.shown(".document") == ["From Paris, the capital, with love."]
+    served.close()
 
 
 def test_what_was_read_in_place_of_a_misspelt_question_is_told(served: Served) -> None:

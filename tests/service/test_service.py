@@ -330,7 +330,7 @@ def test_several_corpora_as_one_and_by_name(corpus: quoth.Corpus, tmp_path: Path
     other.add([quoth.Document("n", "News", "Vienna is the capital of Austria.")])
     client = start(corpus, other)
     found = client.post("/v1/search", json={"query": "capital"}).json()
-    assert {each["document_id"] for each in found["passages"]} >= {"n", "d/1"}
+    assert {(each["corpus"], each["document_id"]) for each in found["passages"]} >= {("news", "n"), ("notes", "d/1")}
     assert found["snapshots"] == {"notes": 1, "news": 1}
     of_news = client.post("/v1/search", json={"query": "capital", "corpus": "news"}).json()
     assert [each["document_id"] for each in of_news["passages"]] == ["n"]

@@ -137,10 +137,11 @@ def show_hits(console: Console, query: str, hits: Hits, explain: bool = False) -
     query = _show_query(console, query, hits)
     if not hits:
         console.print(Text("  no passage of the corpus matches", style="dim"))
+    several = len({hit.corpus for hit in hits}) > 1
     for rank, hit in enumerate(hits, start=1):
         passage = hit.passage
         _show_row(console, rank, passage.title, Text(f"{hit.score:.3f}", "cyan"), cell_len(printable(passage.title)))
-        _quote(console, _source(passage))
+        _quote(console, _source(passage, corpus=hit.corpus if several else ""))
         matches = hit.matches if explain else ()
         for match in matches:
             where = "title" if match.start == match.end else f"characters {match.start:,}–{match.end:,}"

@@ -339,7 +339,13 @@ def holders(corpora: Sequence[Corpus], words: Iterable[str]) -> dict[str, int]:
 def bm25(corpora: Sequence[Corpus], query: str, k: int) -> Hits:
     """The k best passages by BM25. Raises InputError, EmptyCorpusError."""
     checked("k", k, Count, 10)
-    return Hits(Hit(corpora[number].passage(row), score) for score, (number, row) in best_places(corpora, query, k))
+    return hits_of(corpora, best_places(corpora, query, k))
+
+
+def hits_of(corpora: Sequence[Corpus], ranking: Ranking) -> Hits:
+    """The passages of a ranking, with the names of their corpora."""
+    found = ((score, corpora[number], row) for score, (number, row) in ranking)
+    return Hits(Hit(corpus.passage(row), score, corpus=corpus.name) for score, corpus, row in found)
 
 
 def _best(rows_N: Rows, scores_N: Doubles, k: int) -> tuple[Rows, Doubles]:

@@ -13,12 +13,12 @@ from itertools import chain
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from quoth.corpus.bm25 import Ranking, best_places, holders
+from quoth.corpus.bm25 import Ranking, best_places, hits_of, holders
 from quoth.corpus.manifest import BESIDE
 from quoth.errors import UserError
 from quoth.index.fusion import FUSION_DEPTH, shares_of_sum
 from quoth.index.options import Mode, SearchOptions
-from quoth.records import Hit, Hits
+from quoth.records import Hits
 from quoth.registry import SYSTEMS, named
 from quoth.text.dictionary import dictionary
 
@@ -140,7 +140,7 @@ class Finder:
         EmptyCorpusError."""
         SearchOptions(k=k, mode=mode)
         ranking, read_as = self.searched(query, k, mode)
-        hits = Hits(Hit(self.corpora[number].passage(row), score) for score, (number, row) in ranking)
+        hits = hits_of(self.corpora, ranking)
         hits.read_as = read_as
         return hits
 

@@ -26,7 +26,7 @@ from quoth.corpus.where import EXAMPLE
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
 from quoth.index.finder import Finder
 from quoth.integrations.shared import NOTES
-from quoth.records import PLACES, Evidence, Hit, Predictions, Status, places_told, quote_of
+from quoth.records import PLACES, Evidence, Predictions, Status, places_told, quote_of
 from quoth.source_map import as_json
 
 if TYPE_CHECKING:
@@ -236,12 +236,9 @@ class Tools:
     def search(self, query: Text, k: Count = 5, corpus: Name = None, where: Where = None) -> Passages:
         """Find the passages that match a query best, by words, and by meaning if the corpus has vectors."""
         with self._reading(corpus, where) as searched:
-            ranking, read_as = Finder(searched).searched(query, k)
-            passages = [
-                Passage(**Hit(searched[number].passage(row), score).to_dict() | {"corpus": searched[number].name})
-                for score, (number, row) in ranking
-            ]
-        return Passages(passages=passages, read_as=read_as)
+            found = Finder(searched).search(query, k)
+            passages = [Passage(**hit.to_dict()) for hit in found]
+        return Passages(passages=passages, read_as=found.read_as)
 
     def read(
         self,

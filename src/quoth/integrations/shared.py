@@ -206,7 +206,7 @@ class Searching:
             if self.corpus is not before:
                 self._find = self._finding()
             hits = self._find(query, k)
-            more = {"corpus": self.corpus.name} | ({"read_as": hits.read_as} if hits.read_as else {})
+            more = {"read_as": hits.read_as} if hits.read_as else {}
             return [_found(each, each.to_dict() | more) for each in hits]
 
 

@@ -251,7 +251,7 @@ class CorpusModel(Model):
         for score, place in ranking:
             passage = self._retriever.passage(place)
             matches = (matched(each.queries, of.get(place, ()), passage) for each, of in zip(found, keys, strict=True))
-            hits.append(Hit(passage, score, tuple(chain.from_iterable(matches))))
+            hits.append(Hit(passage, score, tuple(chain.from_iterable(matches)), self.corpora[place[0]].name))
         return hits
 
     def embed(

@@ -116,6 +116,7 @@ class HitReply(Reply):
     text: str
     metadata: dict[str, Any]
     matches: list[Match]
+    corpus: str = ""
     location: Location | None = None
     words: Annotated[list[tuple[int, int]], Field(description="Characters of `text` that a query's word matches.")] = []
 

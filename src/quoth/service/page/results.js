@@ -157,10 +157,8 @@ function hit(column, found, note, items, open) {
   const words = found.words.map(([start, end]) => [found.start + start, found.start + end, false]).filter(clear);
   const keys = unique([...strong, ...words]);
   const local = keys.map(([start, end, own]) => [start - found.start, end - found.start, (part) => make("mark", own ? {} : { className: "word" }, part)]);
-  const names = Object.keys(column.content.snapshots);
-  const corpus = names.length === 1 ? names[0] : undefined;
   const place = {
-    document_id: found.document_id, title: found.title, corpus, snapshot: corpus && column.content.snapshots[corpus],
+    document_id: found.document_id, title: found.title, corpus: found.corpus, snapshot: column.content.snapshots[found.corpus],
     start: found.start, end: found.end, context: found.text, context_start: found.start, keys, location: found.location,
   };
   const matches = found.matches.map((each) =>
