@@ -449,7 +449,7 @@ def test_a_passage_is_shown_in_its_own_corpus(corpus: quoth.Corpus, browser: Any
     served.page.goto(served.address)
     served.page.wait_for_selector(".empty")
     served.page.click("#tab-search")
-    for place in ("",):
+    for place in ("", "post@home"):
         served.page.select_option("#corpus", place)
         served.ask("capital")
         served.page.wait_for_selector(".answer.hit")

@@ -25,10 +25,11 @@ let running = null;
 let later = 0;
 let offered = null; // the place whose fields the filter shows
 
-/** Where to ask: "" is everything, "name" a corpus, "name@2" its snapshot 2. */
+/** Where to ask: "" is everything, "name" a corpus, "name@2" its snapshot 2; a name may have an @ itself. */
 function target(value) {
-  const at = value.lastIndexOf("@");
-  return at < 0 ? (value ? { corpus: value } : {}) : { corpus: value.slice(0, at), snapshot: Number(value.slice(at + 1)) };
+  const [, corpus, snapshot] = value.match(/^(.*)@(\d+)$/) ?? [];
+  if (!corpus || about.corpora.some((each) => each.name === value)) return value ? { corpus: value } : {};
+  return { corpus, snapshot: Number(snapshot) };
 }
 
 function named(value) {
