@@ -84,7 +84,7 @@ class Scripted:
         corpus = self.corpora[-1]
         rows, scores = corpus.bm25(query, k)
         hits = Hits()
-        hits.read_as = query.replace("capitel", "<capital>") if "capitel" in query else ""
+        hits.read_as = query.replace("capitel", "<capital>") if "capitel" in query and mode == "auto" else ""
         for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
             passage = corpus.passage(row)
             at = passage.text.find("capital")

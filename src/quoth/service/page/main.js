@@ -327,6 +327,10 @@ async function begin() {
   } catch (error) {
     return trouble(error, begin);
   }
+  if (!about.modes.includes("auto")) { // without vectors, auto goes by words, and reads misspelt ones as the command line does
+    about.modes = about.modes.map((mode) => (mode === "bm25" ? "auto" : mode));
+    MODES.auto = MODES.bm25;
+  }
   introduce();
   await restore();
   if (!location.hash) $("text").focus();
