@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import quoth
+from commands import Run
 from quoth.errors import CorruptionError
 from quoth.records import Predictions, Status
 
@@ -317,6 +318,21 @@ def address(corpus: quoth.Corpus) -> Iterator[str]:
     finally:
         process.terminate()
         process.communicate(timeout=60)
+
+
+def test_a_port_that_is_taken_is_told_and_one_that_is_free_is_named(
+    run: Run, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("mcp.server.MCPServer.run", lambda *_, port, **__: asked.append(port))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = f"quoth: 127.0.0.1:{port}: Address already in use; choose another --port\n"
+        assert run("mcp", corpus.path, "--http", "--port", port) == (2, "", said)
+    code, _, err = run("mcp", corpus.path, "--http", "--port", 0)
+    assert (code, err) == (0, f"quoth: http://127.0.0.1:{asked[0]}/mcp; Ctrl-C stops it\n")
+    assert len(asked) == 1
+    assert asked[0]
 
 
 def test_over_http(address: str) -> None:

@@ -385,7 +385,7 @@ def mcp(
     for model in (reader, npm):
         system(model)  # they are loaded later, but a wrong name is told at once
     try:
-        from quoth.integrations.mcp import Tools, server
+        from quoth.integrations.mcp import Tools, free_port, server
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("mcp", "mcp_types"):
             raise
@@ -393,6 +393,7 @@ def mcp(
     tools = Tools(corpora, partial(load_reader, reader, setup=setup), partial(load, npm, setup=setup))
     run = server("+".join(tools.corpora), tools).run
     if http:
+        port = free_port(port)
         note(f"http://127.0.0.1:{port}/mcp; Ctrl-C stops it")
         run("streamable-http", host="127.0.0.1", port=port)
     else:

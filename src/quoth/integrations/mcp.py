@@ -6,6 +6,8 @@ Knows: what the tools and resources take and return, and how errors are reported
 
 # No postponed annotations: the package reads those of functions within functions.
 
+import os
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -327,3 +329,13 @@ def server(name: str, tools: Tools) -> MCPServer[Any]:
         security=ResourceSecurity(exempt_params={"corpus", "document_id"}),  # keys of a table, never paths
     )(tools.document)
     return made
+
+
+def free_port(port: int) -> int:
+    """The port, or any that is free for 0: the package says neither which it takes nor what is wrong.
+    Raises InputError if it is not free."""
+    try:
+        with socket.create_server(("127.0.0.1", port)) as listening:
+            return int(listening.getsockname()[1])
+    except OSError as error:
+        raise InputError(f"127.0.0.1:{port}: {os.strerror(error.errno or 0)}; choose another --port") from None
