@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from commands import Run
+from quoth.cli.serve import _access
 from tiny import tiny_corpus, tiny_npm
 
 pytest.importorskip("fastapi")
@@ -40,6 +41,7 @@ def corpus(tmp_path: Path) -> Path:
         (("x", "y", "--ray"), "--ray serves one corpus"),
         (("x", "--ray", "--search", "quoth-zero-ner"), "leave one out"),
         (("/none.quoth",), "corpus not found"),
+        (("x", "--host", "my..server"), "--host 'my..server' is no host name"),
     ],
     ids=str,
 )
@@ -80,6 +82,8 @@ def test_a_token_of_the_environment_and_a_file(run: Run, tmp_path: Path, monkeyp
     file.write_text("correct horse\n")
     monkeypatch.setenv("QUOTH_TOKEN", "battery staple")
     assert "are both given" in run("serve", "x", "--token-file", file)[2]
+    monkeypatch.setenv("QUOTH_TOKEN", "battery staple\n")
+    assert _access("0.0.0.0", (), None, False).token == "battery staple"
     monkeypatch.setenv("QUOTH_TOKEN", "short")
     assert "5 characters" in run("serve", "x")[2]
 

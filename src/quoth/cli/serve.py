@@ -208,7 +208,7 @@ def _access(host: str, others: Sequence[str], token_file: Path | None, writable:
 
 def _token(file: Path | None) -> str | None:
     """The token of the environment or of a file. Raises InputError if there are two, or the file cannot be read."""
-    given = os.environ.get(TOKEN) or None
+    given = os.environ.get(TOKEN, "").strip() or None  # a secret of Kubernetes often ends a line
     if file is None:
         return given
     if given:

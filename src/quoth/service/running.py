@@ -37,6 +37,8 @@ def bound(host: str, port: int) -> socket.socket:
         found = socket.socket(family, kind, protocol)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(address)
+    except UnicodeError:  # from the encoding of names
+        raise InputError(f"--host {host!r} is no host name; use 127.0.0.1, or 0.0.0.0 for other machines") from None
     except OSError as error:
         raise InputError(f"{host}:{port}: {error.strerror}; choose another --port or --host") from None
     return found
