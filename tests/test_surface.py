@@ -221,8 +221,8 @@ def test_rows_to_leave_out_may_be_given_in_any_form() -> None:
         assert for_each(given, 2) == wanted
     for several in ([[1, 2], [1, 2]], [np.array([1, 2]), {2, 1}], np.array([[1, 2], [1, 2]])):
         assert for_each(several, 2) == wanted
-    for wrong in (["a"], "a", [-1], [1.5], [10**30], [[1], ["a"]]):
-        with pytest.raises(InputError, match=r"exclude has ('a'|-1|1.5|10{30}); it takes rows of passages: whole"):
+    for wrong in (["a"], "a", [-1], [1.5], [10**30], [[1], ["a"]], None):
+        with pytest.raises(InputError, match=r"exclude has ('a'|-1|1.5|10{30}|None); it takes rows of passages: whole"):
             for_each(wrong, 2)  # type: ignore[arg-type]
 
 
@@ -252,6 +252,25 @@ def test_two_corpora_of_one_name_are_refused(folder: Path, corpus: quoth.Corpus,
 def test_options_of_another_type_are_named(npm: quoth.NPM, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         npm.fill(TEXT, **options)
+
+
+@pytest.mark.parametrize("query", [None, b"capital", ["capital"]], ids=str)
+def test_what_is_looked_for_is_a_text(npm: quoth.NPM, corpus: quoth.Corpus, query: Any) -> None:
+    for search in (npm.search, npm.finder.search, quoth.FusedSearch([npm]).search):
+        with pytest.raises(InputError, match=re.escape(f"query is {query!r}; it must be a text")):
+            search(query)
+    with pytest.raises(InputError, match=re.escape(f"text is {query!r}; it must be a text")):
+        quoth.verify_quote(corpus, query)
+    with pytest.raises(InputError, match="max_places is '2'; it must be a whole number"):
+        quoth.verify_quote(corpus, "capital", "2")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="models has 3, which has no vectors; give an NPM, a REALM or a ZeroNER"):
+        quoth.FusedSearch([npm, 3])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("asked", [{"question": "Who?"}, b"Who?"], ids=str)
+def test_a_question_is_no_key_of_a_mapping_and_no_byte(npm: quoth.NPM, asked: Any) -> None:
+    with pytest.raises(InputError, match=re.escape(f"question is {asked!r}; it must be a string, or a list of")):
+        npm.ask(asked)
 
 
 def test_numbers_of_numpy_are_numbers(npm: quoth.NPM) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from quoth.corpus.bm25 import Ranking, best_places, hits_of, holders
 from quoth.corpus.manifest import BESIDE
 from quoth.errors import UserError
+from quoth.fields import checked
 from quoth.index.fusion import FUSION_DEPTH, shares_of_sum
 from quoth.index.options import Mode, SearchOptions
 from quoth.records import Hits
@@ -138,6 +139,7 @@ class Finder:
     def search(self, query: str, k: int = 10, mode: Mode = "auto") -> Hits:
         """The k best passages with their scores; with "auto", for a query as the corpora spell it. Raises InputError,
         EmptyCorpusError."""
+        checked("query", query, str)
         SearchOptions(k=k, mode=mode)
         ranking, read_as = self.searched(query, k, mode)
         hits = hits_of(self.corpora, ranking)

@@ -17,6 +17,7 @@ from quoth.corpus.bm25 import PassageRef, Ranking, best_places
 from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.corpus.view import parts
 from quoth.errors import InputError
+from quoth.fields import checked
 from quoth.hub import is_shipped
 from quoth.index.costs import Cost, Shortfall
 from quoth.index.finder import Finder
@@ -219,6 +220,7 @@ class CorpusModel(Model):
             >>> npm.search("opera by Bizet", k=1)[0].passage.title
             'Carmen'
         """
+        checked("query", query, str)
         SearchOptions(k=k, mode=mode)
         if mode == "auto":
             return self.finder.search(query, k)
@@ -326,11 +328,14 @@ class FusedSearch:
     def __init__(
         self, models: Sequence[CorpusModel], fusion: str = "rrf", weights: Mapping[str, float] | None = None
     ) -> None:
-        kinds = ["bm25", *(each.keys for each in models)]
         if not models:
             raise InputError("no model to search with; give one or more, or use mode bm25")
+        for each in models:
+            if not isinstance(each, CorpusModel):
+                raise InputError(f"models has {each!r}, which has no vectors; give an NPM, a REALM or a ZeroNER")
         if fusion not in FUSIONS:
             raise InputError(f"fusion {fusion!r}; use one of {', '.join(FUSIONS)}")
+        kinds = ["bm25", *(each.keys for each in models)]
         check_weights(weights or {}, kinds)
         searched = [[(corpus.path, corpus.snapshot) for corpus in each.corpora] for each in models]
         if any(each != searched[0] for each in searched):
@@ -359,6 +364,7 @@ class FusedSearch:
             >>> both.search("Where does the Nile end?", k=1)[0].passage.title
             'Nile'
         """
+        checked("query", query, str)
         SearchOptions(k=k)
         first, depth = self._models[0], max(k, FUSION_DEPTH)
         of_words, *of_models = self._weights

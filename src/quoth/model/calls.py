@@ -43,7 +43,8 @@ def takes(record: Any) -> Callable[[Callable[..., list[Any]]], Callable[..., Any
                     known = nearest(name, others) or f"; it takes {', '.join(others)}"
                     raise TypeError(f"{method.__qualname__}() has no option {name!r}{known}")
             _, asked, *_ = shape.bind(model, *given, **keywords).arguments.values()
-            texts = [asked] if isinstance(asked, str) or not isinstance(asked, Iterable) else [*asked]
+            several = isinstance(asked, Iterable) and not isinstance(asked, (str, bytes, Mapping))
+            texts = [*asked] if several else [asked]
             for text in texts:
                 if not isinstance(text, str):
                     raise InputError(f"{first} is {text!r}; it must be a string, or a list of strings")
@@ -88,7 +89,7 @@ def tidied(
 def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
     """One collection of rows for each of `count` texts. Raises InputError if there are more or fewer, or what is no
     row."""
-    given = [*exclude]
+    given = [*exclude] if isinstance(exclude, Iterable) else [exclude]
     nested = [each for each in given if isinstance(each, Collection) and not isinstance(each, str)]
     if not nested:
         return [_rows(given)] * count

@@ -144,6 +144,7 @@ class ZeroNER(CorpusModel):
             raise InputError(f"{setting} takes no entities; leave them out")
         if mode != "dense":
             return super().search(query, k, mode)
+        checked("query", query, str)
         checked("k", k, Count, 20)
         found = self._ranked(*self._question(query, entities), k)
         return self.hits(found.ranking, [found])

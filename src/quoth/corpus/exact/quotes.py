@@ -22,6 +22,7 @@ from quoth.arrays import Ints
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
 from quoth.errors import InputError, UnknownDocumentError, brief
+from quoth.fields import Count, checked
 from quoth.records import Document, Evidence
 from quoth.source_map import as_json
 from quoth.text.boundaries import STOP_WORDS
@@ -93,11 +94,11 @@ def verify_quote(corpus: Corpus, text: str, max_places: int = 10) -> Verificatio
         >>> nearest.context[nearest.start - nearest.context_start : nearest.end - nearest.context_start]
         'an opera in four acts'
     """
+    checked("text", text, str)
+    checked("max_places", max_places, Count, 10)
     words = text.split()
     if not words:
         raise InputError("the text is empty; give the words of a quote")
-    if max_places < 1:
-        raise InputError(f"max_places is {max_places}; it must be 1 or more; try max_places=10")
     try:
         longest = (max(_APART.split(text), key=len) or words[0]).encode()
     except UnicodeEncodeError:
