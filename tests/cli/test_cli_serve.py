@@ -41,6 +41,8 @@ def corpus(tmp_path: Path) -> Path:
         (("x", "y", "--ray"), "--ray serves one corpus"),
         (("x", "--ray", "--search", "quoth-zero-ner"), "leave one out"),
         (("/none.quoth",), "corpus not found"),
+        (("x", "--allow-host", "https://my.org"), "host 'https://my.org': give its name alone"),
+        (("x", "--allow-host", "my.org:443"), "host 'my.org:443': give its name alone"),
         (("x", "--host", "my..server"), "--host 'my..server' is no host name"),
     ],
     ids=str,

@@ -51,7 +51,8 @@ class Access:
     """Who may ask: those with the `token` (None: everyone), who name one of the `hosts` (empty: any).
 
     Without a check of hosts, a page of another site could reach a service of this machine under a name of its own (DNS
-    rebinding). Raises InputError for a token that is easily guessed, and for writing without one.
+    rebinding). Raises InputError for a token that is easily guessed, for writing without one, and for a host with more
+    than its name.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -60,6 +61,9 @@ class Access:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hosts", frozenset(map(str.lower, self.hosts)))
+        for each in sorted(self.hosts):
+            if "/" in each or each.count(":") == 1:  # no request would name it so
+                raise InputError(f"host {each!r}: give its name alone, without https://, port and path")
         if self.token is not None and (len(self.token) < LEAST_TOKEN or not self.token.isascii()):
             raise InputError(
                 f"the token has {len(self.token)} characters; it must have {LEAST_TOKEN} or more, all ASCII"
