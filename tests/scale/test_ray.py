@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -271,7 +272,7 @@ def post(route: str, **body: Any) -> tuple[int, Any]:
         f"http://127.0.0.1:{PORT}/v1/{route}", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     try:
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with urllib.request.urlopen(request, timeout=200) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -284,8 +285,10 @@ def served(cluster: Any, embedded: Corpus, model: ModelName) -> Iterator[NPM]:
 
     from quoth.scale.ray_serve import application, start
     from quoth.service.app import create_app
+    from quoth.service.limits import Limits
 
-    start(application(RemoteFolder(str(embedded.path)), model, 2, create_app, fronts=2), "127.0.0.1", PORT)
+    build = partial(create_app, limits=Limits(timeout=180))  # a new shard may start slowly on a busy machine
+    start(application(RemoteFolder(str(embedded.path)), model, 2, build, fronts=2), "127.0.0.1", PORT)
     yield NPM.from_pretrained(model.name, embedded)
     serve.shutdown()
 
