@@ -247,16 +247,20 @@ class Written(Recorded):
         return len(ids)
 
 
+def hang_up_while_it_writes(written: Written, port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as left:
+        left.sendall(DELETE)
+        assert written.begun.wait(60)
+
+
 def test_a_write_is_finished_before_the_next_though_its_client_has_hung_up(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "quoth.service")
     written = Written()
     with running(written, Limits(timeout=30), Access(TOKEN, True)) as (port, _):
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as left:
-            left.sendall(DELETE)
-            assert written.begun.wait(60)
-            with socket.create_connection(("127.0.0.1", port), timeout=60) as waits:
-                waits.sendall(DELETE)
-                time.sleep(0.2)
+        hang_up_while_it_writes(written, port)
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as waits:
+            waits.sendall(DELETE)
+            time.sleep(0.2)
         until(lambda: caplog.messages.count("request") == 2)
         with socket.create_connection(("127.0.0.1", port), timeout=60) as last:
             last.sendall(DELETE)
@@ -271,9 +275,7 @@ def test_a_write_that_was_begun_is_finished_before_the_service_ends(caplog: pyte
     caplog.set_level(logging.INFO, "quoth.service")
     written = Written()
     with running(written, Limits(timeout=30), Access(TOKEN, True)) as (port, server):
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as left:
-            left.sendall(DELETE)
-            assert written.begun.wait(60)
+        hang_up_while_it_writes(written, port)
         until(lambda: "request" in caplog.messages)
         server.should_exit = True
         until(lambda: server.config.app.state.service.draining)  # type: ignore[union-attr]

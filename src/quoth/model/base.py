@@ -220,10 +220,10 @@ class CorpusModel(Model):
             >>> npm.search("opera by Bizet", k=1)[0].passage.title
             'Carmen'
         """
+        if mode == "auto":
+            return self.finder.search(query, k)  # which checks query and k itself
         checked("query", query, str)
         SearchOptions(k=k, mode=mode)
-        if mode == "auto":
-            return self.finder.search(query, k)
         if mode == "hybrid":
             return FusedSearch([self]).search(query, k)
         ranking = best_places(self.corpora, query, k) if mode == "bm25" else self.ranked_by_keys(query, k).ranking
