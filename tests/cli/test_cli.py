@@ -523,6 +523,11 @@ def test_bm25_search_ranks_several_corpora_as_one(corpus: Path, tmp_path: Path, 
     assert (
         run("search", corpus, "church Thessaloniki", "--corpus", other.path, *again, "--json")[1].splitlines() == lines
     )
+    (tmp_path / "below").mkdir()
+    twin = Corpus.create(tmp_path / "below" / "other.quoth").path
+    code, _, err = run("search", corpus, "church", "--corpus", other.path, "--corpus", twin)
+    assert code == 2
+    assert "two corpora are named 'other'; rename one of the folders" in err
 
 
 def test_a_search_in_an_empty_corpus_says_so(tmp_path: Path, run: Run) -> None:

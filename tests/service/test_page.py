@@ -453,6 +453,7 @@ def test_a_passage_is_shown_in_its_own_corpus(corpus: quoth.Corpus, browser: Any
         served.page.select_option("#corpus", place)
         served.ask("capital")
         served.page.wait_for_selector(".answer.hit")
+        assert served.shown(".hit .where")[0].endswith("paris" if place else "paris · post@home")
         served.page.click(".hit >> nth=0")
         served.page.wait_for_selector(".facts:has-text('in all')")
         assert served.shown(".document") == ["From Paris, the capital, with love."]

@@ -395,7 +395,11 @@ def test_a_mistake_is_a_problem(
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
-    [("PATCH", "/v1/documents", "DELETE, GET, POST, PUT"), ("GET", "/v1/fill", "POST"), ("POST", "/healthz", "GET")],
+    [
+        ("PATCH", "/v1/documents", "DELETE, GET, POST, PUT"),
+        ("GET", "/v1/fill", "POST"),
+        ("POST", "/healthz", "GET, HEAD"),
+    ],
 )
 def test_every_method_of_a_path_is_named(
     corpus: quoth.Corpus, start: Any, method: str, path: str, allowed: str
@@ -864,3 +868,15 @@ def test_a_body_that_is_not_json_is_named_with_the_character(corpus: quoth.Corpu
     reply = start(corpus).post("/v1/ask", content=b'{"question": bad}', headers={"Content-Type": "application/json"})
     assert reply.status_code == 422
     assert reply.json()["errors"] == [{"field": "body", "message": "not JSON, at character 13; send a JSON object"}]
+
+
+def test_a_body_that_is_not_utf_8_is_told_so(corpus: quoth.Corpus, start: Any) -> None:
+    latin = '{"question": "Où?"}'.encode("latin-1")
+    reply = start(corpus).post("/v1/ask", content=latin, headers={"Content-Type": "application/json"})
+    assert (reply.status_code, reply.json()["detail"]) == (422, "body: not UTF-8; send JSON in UTF-8")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_a_probe_may_ask_for_the_head_alone(path: str, corpus: quoth.Corpus, start: Any) -> None:
+    reply = start(corpus).head(path)
+    assert (reply.status_code, reply.content) == (200, b"")

@@ -42,14 +42,15 @@ def open_corpora(
     first: Path, more: Iterable[Path] | None = None, where: str | None = None, as_of: str | None = None
 ) -> "list[Corpus]":
     """The corpora of a command, without repetitions, or the parts that --where and --as-of leave. Raises
-    CorpusNotFoundError, InputError."""
+    CorpusNotFoundError, InputError if two have one name."""
+    from quoth.corpus.corpus import listed
     from quoth.corpus.view import parts
     from quoth.corpus.where import dated
 
     spelt: dict[str, Path] = {}
     for path in (first, *(more or ())):
         spelt.setdefault(os.path.realpath(path), path)
-    corpora = [*map(open_corpus, spelt.values())]
+    corpora = listed([*map(open_corpus, spelt.values())])
     if as_of is not None:
         corpora = parts(corpora, dated(as_of))
     return corpora if where is None else parts(corpora, where)

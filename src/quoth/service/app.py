@@ -297,11 +297,13 @@ def _add_state(api: FastAPI, service: Service) -> None:
         """The corpora, their snapshots, the models and the limits."""
         return await service.reads.reply(lambda: JSON(_about(service)))
 
+    @api.head("/healthz", include_in_schema=False)
     @api.get("/healthz", response_model=replies.Status)
     async def health() -> Response:
         """Whether the process is alive."""
         return JSON({"status": "ok"})
 
+    @api.head("/readyz", include_in_schema=False)
     @api.get("/readyz", response_model=replies.Status)
     async def ready() -> Response:
         """Whether requests should be sent here: not while the service stops, its queue is full, or a shard does not

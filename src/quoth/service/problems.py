@@ -167,6 +167,8 @@ def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
         headers = dict(error.headers or {})
         if error.status_code == 405:  # Starlette names the methods of the first route of this path alone
             headers["Allow"] = ", ".join(_methods(api, request))
+        if isinstance(error.__cause__, UnicodeDecodeError):
+            return problem(422, "body: not UTF-8; send JSON in UTF-8")
         return problem(error.status_code, str(error.detail), headers=headers)
 
     for kind, handler in (

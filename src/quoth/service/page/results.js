@@ -109,7 +109,7 @@ function answer(column, prediction, note, items, open, view) {
   const [first] = places;
   const rest = prediction.num_places - 1;
   const where = first
-    ? `${view === "classify" ? `“${slice(first.context, ...inContext(first))}” in ` : ""}${first.title || first.document_id}${rest > 0 ? ` and ${rest} more ${rest === 1 ? "place" : "places"}` : ""}`
+    ? `${view === "classify" ? `“${slice(first.context, ...inContext(first))}” in ` : ""}${first.title || first.document_id}${inCorpus(column, first)}${rest > 0 ? ` and ${rest} more ${rest === 1 ? "place" : "places"}` : ""}`
     : "occurs nowhere in these passages";
   const className = prediction.abstained ? "answer guess" : "answer";
   const quoted = first ? slice(first.context, ...inContext(first)) : "";
@@ -170,8 +170,13 @@ function hit(column, found, note, items, open) {
     { places: [place], more: 0, className: "answer hit", title: found.title || found.document_id, note },
     matches.length ? make("span", { className: "keys" }, ...matches) : null,
     make("span", { className: "text" }, ...marked(found.text, local)),
-    make("span", { className: "where" }, `score ${found.score.toFixed(3)} · ${found.document_id}`),
+    make("span", { className: "where" }, `score ${found.score.toFixed(3)} · ${found.document_id}${inCorpus(column, found)}`),
   );
+}
+
+/** The name of a place's corpus, if several were asked. */
+function inCorpus({ content }, { corpus }) {
+  return Object.keys(content.snapshots).length > 1 ? ` · ${corpus}` : "";
 }
 
 function unique(ranges) {
