@@ -198,6 +198,7 @@ def test_words_of_a_label_are_a_list(npm: quoth.NPM) -> None:
         ("text", ["great", "bad"], r"labels is \['great', 'bad'\]; give each words that express it"),
         ("text", {"a": ["great"], "b": [1]}, r"the words of label 'b' are \[1\]; they must be a list of strings"),
         ("text", {"a": ["great"], "b": 1}, "the words of label 'b' are 1; they must be a list of strings"),
+        ("text", {"a": ["great"], "b": iter(["bad"])}, "the words of label .b. are <list_iterator .*a list"),
     ],
 )
 def test_labels_are_words_by_name(npm: quoth.NPM, text: Any, labels: Any, message: str) -> None:

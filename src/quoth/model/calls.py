@@ -152,7 +152,7 @@ def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:
     for label, words in labels.items():
         if isinstance(words, str):
             raise InputError(f"the words of label {label!r} are the string {words!r}; write [{words!r}]")
-        if not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
+        if not isinstance(words, Collection) or not all(isinstance(word, str) for word in words):
             raise InputError(f"the words of label {label!r} are {words!r}; they must be a list of strings")
 
 
