@@ -874,6 +874,7 @@ def test_a_body_that_is_not_utf_8_is_told_so(corpus: quoth.Corpus, start: Any) -
     latin = '{"question": "Où?"}'.encode("latin-1")
     reply = start(corpus).post("/v1/ask", content=latin, headers={"Content-Type": "application/json"})
     assert (reply.status_code, reply.json()["detail"]) == (422, "body: not UTF-8; send JSON in UTF-8")
+    assert reply.json()["errors"] == [{"field": "body", "message": "not UTF-8; send JSON in UTF-8"}]
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

@@ -379,9 +379,8 @@ def mcp(
       quoth mcp wiki.quoth faq.quoth
       quoth mcp wiki.quoth --http --port 8000
     """
-    from quoth.corpus.corpus import listed
 
-    corpora = listed(open_corpora(directories[0], directories[1:]))
+    corpora = open_corpora(directories[0], directories[1:])
     for model in (reader, npm):
         system(model)  # they are loaded later, but a wrong name is told at once
     try:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.corpus.bm25 import bm25
-from quoth.corpus.corpus import Corpus
+from quoth.corpus.corpus import Corpus, listed
 from quoth.corpus.view import parts
 from quoth.errors import (
     CorpusNotFoundError,
@@ -104,14 +104,10 @@ class Library:
     _embeds: bool = False
 
     def __post_init__(self) -> None:
-        for path in self.paths:
-            corpus = Corpus.open(path.absolute())
-            if corpus.name in self._latest:
-                raise InputError(f"two corpora are named {corpus.name!r}; rename one of the folders")
-            self._latest[corpus.name] = corpus
-        if not self._latest:
+        corpora = listed([path.absolute() for path in self.paths])
+        if not corpora:
             raise InputError("no corpus to serve; name one or more")
-        corpora = [*self._latest.values()]
+        self._latest.update({each.name: each for each in corpora})
         _check(self.models.over(corpora), corpora)
         self.view()
 

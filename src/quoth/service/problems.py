@@ -159,7 +159,9 @@ def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
 
     def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        found = [_fault(each) for each in error.errors()[:MOST_FAULTS]]
+        return faulty(list(map(_fault, error.errors()[:MOST_FAULTS])))
+
+    def faulty(found: list[Fault]) -> Response:
         return problem(422, "; ".join(f"{each.field}: {each.message}" for each in found), found)
 
     def of_http(request: Request, error: Exception) -> Response:
@@ -168,7 +170,7 @@ def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
         if error.status_code == 405:  # Starlette names the methods of the first route of this path alone
             headers["Allow"] = ", ".join(_methods(api, request))
         if isinstance(error.__cause__, UnicodeDecodeError):
-            return problem(422, "body: not UTF-8; send JSON in UTF-8")
+            return faulty([Fault(field="body", message="not UTF-8; send JSON in UTF-8")])
         return problem(error.status_code, str(error.detail), headers=headers)
 
     for kind, handler in (
