@@ -26,7 +26,6 @@ ROOMS = (
     {"reader": "the span reader, a tool of the systems"},
     {"npm": "NPM", "realm": "REALM", "zero_ner": "Zero-NeR"},
     {
-        "check": "claims and drafts",
         "service": "HTTP and the page",
         "integrations": "other programs",
         "scale": "several machines",
