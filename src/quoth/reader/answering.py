@@ -13,11 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, chance, features
-from quoth.answers.lists import answer_phrases, asks_yes_or_no, with_whole
-from quoth.answers.sections import named_sections
-from quoth.answers.sentences import answer_sentences
 from quoth.index.finder import Finder
 from quoth.reader.config import ReaderConfig
+from quoth.reader.lists import answer_phrases, asks_yes_or_no, with_whole
+from quoth.reader.sections import named_sections
+from quoth.reader.sentences import answer_sentences
 from quoth.reader.spans import SpanReader, has_blank
 from quoth.records import Predictions
 from quoth.timing import step
