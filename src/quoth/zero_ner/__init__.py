@@ -6,8 +6,8 @@ Entity-centric Questions?*, 2022) to the code:
 | paper | name |
 |---|---|
 | §3 entities are recognised in passages and questions | `zero_ner.recognition.load_recognizer`, `ner.tagger.Tagger` |
-| §3 the paper's recogniser | `ner.luke_tagger.LukeTagger` |
-| §3 an entity's vector, by a frozen LUKE | `encoders.luke.LukeSpans` |
+| §3 the paper's recogniser | `zero_ner.luke_tagger.LukeTagger` |
+| §3 an entity's vector, by a frozen LUKE | `zero_ner.luke.LukeSpans` |
 | the same by any encoder: the mean of its tokens | `zero_ner.keys.TokenSpans` |
 | §3 the keys of a passage: its entities and its title | `zero_ner.keys.EntityEncoder.encode` |
 | §3 the query: the question's entity | `zero_ner.keys.EntityEncoder.asked`, `zero_ner.keys.EntityEncoder.queries` |

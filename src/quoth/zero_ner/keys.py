@@ -21,7 +21,7 @@ from quoth.records import Passage, TaggedSpan
 from quoth.zero_ner.config import ZeroNERConfig
 
 if TYPE_CHECKING:
-    from quoth.encoders.luke import LukeSpans
+    from quoth.zero_ner.luke import LukeSpans
 
 Range = tuple[int, int]
 """Characters of a text, from start to end."""
