@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -17,9 +18,13 @@ from quoth.fields import check_fields
 from quoth.records import Prediction
 from quoth_eval.charts import drawable
 from quoth_eval.harness import evaluate
+from quoth_eval.pages import as_markdown
 from quoth_eval.papers import Item, Part, find_item, items
+from quoth_eval.published import published_for
+from quoth_eval.report import Report, Result, Row
 from quoth_eval.reproduce import Call, eval_words, fingerprint, quoth, reproduce, systems_of
 from quoth_eval.spec import read_options
+from quoth_eval.summary import beside
 from quoth_eval.systems import known_options, parse_system
 from quoth_eval.task import Answer, Example, Task, first_right
 from quoth_eval.tasks import find
@@ -181,6 +186,26 @@ def test_a_table_is_indexed_embedded_asked_and_shown_beside_the_paper(call: Call
     (call.data / "open_qa" / "nq.test.tsv").write_text("other\t['x']\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"open_qa/nq.test.tsv was .* and is .* now; name a new folder"):
         reproduce(ITEM, call, again)
+
+
+def test_table_4_shows_speed_beside_the_papers(call: Call) -> None:
+    item = find_item("npm-table-4")
+    item = replace(item, parts=tuple(replace(part, embed=()) for part in item.parts if part.name == "nq"))
+    page = reproduce(item, call, Doing()).read_text(encoding="utf-8")
+    assert "| system | measured | NQ Acc: exact match | NQ #Q/sec: examples per second |" in page
+    assert re.search(r"\| mine \| here, 2 examples \| 50\.0 \[0\.0, 100\.0\] \| \d[\d.e+]* \|", page)
+    assert "| OPT 6.7B + BM25 | Min et al. 2022, table 4 | 10.7 | 0.12 |" in page
+    assert "36.36" not in page  # of Subj
+
+
+def test_a_system_without_the_measure_has_a_row_too() -> None:
+    rows = (Row("bm25", "1", "q?", ("a",), {"answer@5": 1.0}),)
+    report = Report("nq", {"num_answerable": 0}, (Result("bm25", rows),))
+    (table,) = (each for each in published_for("nq") if each.item == "table 1")
+    (section,) = beside(report, [(table, table.columns[:1])])
+    page = as_markdown("", [section])
+    assert "| bm25 | here, 1 example | – |" in page
+    assert "0 questions answerable" in page
 
 
 def test_a_figure_shows_no_published_table(call: Call) -> None:
