@@ -195,7 +195,7 @@ def beside(report: Report, tables: Sequence[tuple[Published, Sequence[Column]]])
     corpus = _told(report.settings.get("corpora", "its own"))
     passages, found = report.settings.get("num_passages"), report.settings.get("num_answerable")
     searched = f"{corpus}, {passages:,} passages" if isinstance(passages, int) else corpus
-    searched += f", {found:,} questions answerable" if isinstance(found, int) else ""
+    searched += f", answerable questions: {found:,}" if isinstance(found, int) else ""
     for table, columns in tables:
         rows = [
             [

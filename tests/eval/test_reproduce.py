@@ -205,7 +205,7 @@ def test_a_system_without_the_measure_has_a_row_too() -> None:
     (section,) = beside(report, [(table, table.columns[:1])])
     page = as_markdown("", [section])
     assert "| bm25 | here, 1 example | – |" in page
-    assert "0 questions answerable" in page
+    assert "answerable questions: 0;" in page
 
 
 def test_a_figure_shows_no_published_table(call: Call) -> None:

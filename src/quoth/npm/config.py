@@ -231,6 +231,7 @@ _NPM_PAPER = TrainConfig(
     weight_decay=0.01,
     max_grad_norm=2.0,
     dropout=0.1,
+    positives="any",
     lora_rank=0,
     bf16=True,
     checkpoint_every=1_000,
