@@ -111,8 +111,7 @@ def catalogue() -> str:
 
 def _published(table: Published) -> list[str]:
     """The paper's numbers, with ours for the same columns below them."""
-    rows = [(system, values) for system, _, values in table.rows]
-    rows += [(f"**here**: [{system}]({where})", values) for system, where, values in table.ours]
+    rows = [*table.rows, *((f"**here**: [{system}]({page})", values) for system, page, values in table.ours)]
     lines = [f"| {' | '.join(['', *(column.name for column in table.columns)])} |"]
     lines += [f"|---|{'---:|' * len(table.columns)}"]
     lines += [f"| {' | '.join([system, *map(printed, values)])} |" for system, values in rows]

@@ -14,8 +14,7 @@ from quoth_eval.report import Result
 from quoth_eval.statistics import Interval
 
 SPEED = "examples_per_second"
-Row = tuple[str, str, tuple[float | None, ...]]
-"""A system; of the papers' whether it searches a corpus ("✓" or ""), of ours the page that tells more; its numbers."""
+Numbers = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +39,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """A table: paper, name ("table 8"), what was searched, columns, the paper's rows and ours. Numbers are percentages
-    unless the note says otherwise."""
+    """A table: paper, name ("table 8"), what was searched, columns, the paper's rows and ours, each of which names the
+    page that tells more. Numbers are percentages unless the note says otherwise."""
 
     source: str
     item: str
     corpus: str
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    ours: tuple[Row, ...] = ()
+    rows: tuple[tuple[str, Numbers], ...]
+    ours: tuple[tuple[str, str, Numbers], ...]
     note: str = ""
 
     @property
@@ -65,12 +64,9 @@ def published() -> tuple[Published, ...]:
         Published(
             **{
                 **told,
-                "columns": tuple(Column(**column) for column in told["columns"]),
-                **{
-                    name: tuple((row[0], row[1], tuple(row[2:])) for row in told[name])
-                    for name in ("rows", "ours")
-                    if name in told
-                },
+                "columns": tuple(Column(**each) for each in told["columns"]),
+                "rows": tuple((system, tuple(values)) for system, *values in told["rows"]),
+                "ours": tuple((system, page, tuple(values)) for system, page, *values in told.get("ours", ())),
             }
         )
         for told in json.loads(text)

@@ -306,14 +306,12 @@ def _numbers(item: Item, part: Part, folder: Path) -> list[PagePart]:
     """Our numbers in a run, with the paper's of these columns below them; of held-out pages, which no paper measures,
     first all of ours."""
     report = read_run(folder)
-    table = item.published
-    columns = (
-        []
-        if table is None
-        else [each for each in table.columns if each.name in part.columns and report.task in each.measures]
-    )
-    section = next(beside(report, [(table, columns)] if table and columns else []), None)
-    return [report.table(())] * (part.heldout or not section) + [*(section.parts[1:] if section else ())]
+    table, found = item.published, list[PagePart]()
+    if table is not None:
+        shown = [each for each in table.columns if each.name in part.columns and report.task in each.measures]
+        sections = beside(report, [(table, shown)] if shown else [])
+        found = [each for section in sections for each in section.parts[1:]]
+    return [report.table(())] * (part.heldout or not found) + found
 
 
 def _page(

@@ -206,7 +206,7 @@ def beside(report: Report, tables: Sequence[tuple[Published, Sequence[Column]]])
             for result in report.systems
         ]
         places = [table.columns.index(each) for each in columns]
-        for system, _, values in table.rows:
+        for system, values in table.rows:
             if any(values[at] is not None for at in places):
                 rows.append([system, table.where, *(printed(values[at]) for at in places)])
         sizes = [f"{each.name} {each.examples:,}" for each in columns if each.examples]
