@@ -210,7 +210,12 @@ def _span_encoder(
         luke = EncoderSource(config.base, revision=config.revision)
         return LukeSpans.load(luke, joint=config.joint, max_tokens=config.max_tokens, device=device, dtype=dtype)
     source = locate(config.base, TokenConfig, base)
-    settings = replace(source.config, max_tokens=config.max_tokens, revision=config.revision or source.config.revision)
+    settings = replace(
+        source.config,
+        max_tokens=config.max_tokens,
+        revision=config.revision or source.config.revision,
+        normalize=source.config.normalize and config.pooling != "states",
+    )
     encoder = TokenEncoder.load(replace(source, config=settings), device=device, dtype=dtype)
     return TokenSpans(encoder, config.pooling)
 
