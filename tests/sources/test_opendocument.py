@@ -191,7 +191,7 @@ def test_visible_sheets_by_name_and_cells_that_are_repeated() -> None:
     [
         (written("", kind="spreadsheet"), "it has no text; is it an OpenDocument text"),
         (written("", manifest="<manifest><encryption-data/></manifest>"), "without a password"),
-        (written("<text:p>"), "a file in it is damaged"),
+        (written("", kind="presentation"), "it has no text"),
     ],
 )
 def test_what_is_no_text_says_so(content: bytes, said: str) -> None:

@@ -5,19 +5,16 @@ cell. Does not know pages, which Word makes when it shows a document, nor heads 
 """
 
 import posixpath
-import re
-import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 from quoth.sources import tables
 from quoth.sources.numbering import Numbering
-from quoth.sources.office import STRICT, described, opened, parsed
+from quoth.sources.office import STRICT, Archive, whole
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
-from quoth.sources.wordml import Styles, W, attribute, below, is_on, symbol
+from quoth.sources.wordml import Styles, W, attribute, below, hexadecimal, is_on, symbol
 
 _KINDS = ("styles", "numbering", "footnotes", "endnotes")
 _UNSEEN = {W + name for name in ("vanish", "strike", "dstrike")}
@@ -28,42 +25,30 @@ _MOST_SPANNED = 100
 
 def read(content: bytes) -> Source:
     """The text of a Word document. Raises ValueError if it cannot be opened."""
-    archive = zipfile.ZipFile(opened(content))
-    whole = _related(archive, "")
-    main = whole.get("officeDocument", "")
+    archive = Archive(content)
+    main = archive.related().get("officeDocument", "word/document.xml")
     body = below(_part(archive, main), "body")
     if body is None:
-        raise ValueError("it has no text; is it a Word document?")
-    parts = {kind: _part(archive, name) for kind, name in _related(archive, main).items() if kind in _KINDS}
+        raise ValueError("it has no text; is it a Word document, and whole?")
+    related = archive.related(main)
+    parts = {
+        kind: _part(archive, related.get(kind, posixpath.join(posixpath.dirname(main), f"{kind}.xml")))
+        for kind in _KINDS
+    }
     styles = Styles(parts.get("styles"))
     writer = _Writer(Text("element"), styles, Numbering(parts.get("numbering"), styles))
     writer.blocks(body)
     for kind in ("footnotes", "endnotes"):
         writer.notes(parts.get(kind))
-    core = _part(archive, whole.get("core-properties", ""))
-    return writer.text.source({} if core is None else _facts(core))
+    return writer.text.source(archive.facts(), [*archive.notes.values()])
 
 
-def _related(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
-    """The names of the files that a file in the archive, or the whole of it (""), refers to, by their kinds."""
-    folder, file = posixpath.split(name)
-    found = _part(archive, posixpath.join(folder, "_rels", f"{file}.rels"))
-    return {
-        each.get("Type", "").rpartition("/")[2]: posixpath.normpath(
-            posixpath.join("/", folder, each.get("Target", ""))
-        )[1:]
-        for each in (() if found is None else found.iterchildren("{*}Relationship"))
-    }
-
-
-def _part(archive: zipfile.ZipFile, name: str) -> Any:
+def _part(archive: Archive, name: str) -> Any:
     """A file in XML, without what Word does not show; None if there is none of this name."""
-    with suppress(KeyError):
-        root = parsed(re.sub(*STRICT, archive.read(name)))
+    if (root := archive.xml(name, STRICT)) is not None:
         for said in (*_asked_for(root), *_in_code(root)):
             said.text = ""
-        return root
-    return None
+    return root
 
 
 def _asked_for(root: Any) -> Iterator[Any]:
@@ -88,11 +73,6 @@ def _in_code(root: Any) -> Iterator[Any]:
             in_code.pop()
         elif any(in_code[:-1]):
             yield part
-
-
-def _facts(core: Any) -> dict[str, Any]:
-    dates = (core.findtext(f"{{*}}{name}") for name in ("modified", "created"))
-    return {**described(core), "date": next(filter(None, dates), "")[:10]}
 
 
 class _Row(NamedTuple):
@@ -181,7 +161,7 @@ class _Writer:
         """Whether the style of a table makes its first row bold, and its first column not."""
         properties = below(table, "tblPr")
         look = below(properties, "tblLook")
-        bits = int(attribute(look) or "0", 16)
+        bits = hexadecimal(attribute(look))
         parts = {
             attribute(part, "type")
             for style in self._styles.based(attribute(below(properties, "tblStyle")))
@@ -217,7 +197,7 @@ class _Writer:
 
 def _count(part: Any, usual: int) -> int:
     """How many columns a part says."""
-    return min(int(attribute(part) or usual), _MOST_SPANNED)
+    return min(max(whole(attribute(part), usual), 0), _MOST_SPANNED)
 
 
 def _inside(part: Any, kind: str) -> Iterator[Any]:

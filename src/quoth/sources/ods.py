@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from quoth.sources.opendocument import CELLS, attribute, body_of, characters, kind_of, repeated, styled
+from quoth.sources.office import Archive, kind_of
+from quoth.sources.opendocument import CELLS, attribute, body_of, characters, counted, finished, styled
 from quoth.sources.sheets import MOST_EMPTY, Row, written
 from quoth.sources.source import Piece, Source
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
@@ -11,11 +12,14 @@ from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 
 def read(content: bytes) -> Source:
     """The text of an OpenDocument spreadsheet. Raises ValueError if it cannot be opened, or is another kind."""
-    body, facts = body_of(content, "spreadsheet")
+    archive = Archive(content)
+    body = body_of(archive, "spreadsheet")
     hidden = styled(body, "display", "false")
     shown = [each for each in body.iterchildren("{*}table") if attribute(each, "style-name") not in hidden]
     titles = [attribute(table, "name") for table in shown]
-    return written([(title, _rows(table, title)) for table, title in zip(shown, titles, strict=True)], facts)
+    return finished(
+        written([(title, _rows(table, title)) for table, title in zip(shown, titles, strict=True)]), archive
+    )
 
 
 def _rows(table: Any, title: str) -> Iterator[Row]:
@@ -25,15 +29,15 @@ def _rows(table: Any, title: str) -> Iterator[Row]:
     number, goes_on = 0, dict[int, tuple[int, Box]]()
     for row in table.iter("{*}table-row"):
         boxes: Row = []
-        empty, times = 0, repeated(row, "rows")
+        empty, times = 0, counted(row, "number-rows-repeated")
         for cell in row.iterchildren(*CELLS):
-            said, columns = _said(cell), repeated(cell, "columns")
+            said, columns = _said(cell), counted(cell, "number-columns-repeated")
             if kind_of(cell) != "covered-table-cell" and not said:
                 empty += columns
                 continue
             boxes += [EMPTY] * empty
             empty = 0
-            down, across = (int(attribute(cell, f"number-{of}-spanned") or 1) for of in ("rows", "columns"))
+            down, across = (counted(cell, f"number-{of}-spanned") for of in ("rows", "columns"))
             for _ in range(min(columns, MOST_EMPTY)):
                 c = len(boxes)
                 box = boxed([Piece(said, (title, f"{get_column_letter(c + 1)}{number + 1}"))], min(across, MOST_EMPTY))

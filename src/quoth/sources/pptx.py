@@ -3,11 +3,12 @@
 Knows shapes in the order in which they were made, those of groups among them. Does not know how a slide looks.
 """
 
+import io
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from quoth.sources import tables
-from quoth.sources.office import STRICT, changed, facts, opened
+from quoth.sources.office import STRICT, Archive, opened
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, Box, boxed
 
@@ -20,23 +21,36 @@ _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
 def read(content: bytes) -> Source:
     """The text of a presentation. Raises ValueError if it cannot be opened."""
+    archive, text = Archive(content), Text("slide")
+    slides = _opened(archive, content).slides
+    for number, slide in enumerate(slides._sldIdLst, 1):
+        with archive.survived(f"slide {number}"):
+            _slide(text, slides.part.related_slide(slide.rId), number)
+    return text.source(archive.facts(), [*archive.notes.values()])
+
+
+def _opened(archive: Archive, content: bytes) -> Any:
+    """A presentation as python-pptx has it."""
     from pptx import Presentation
 
     try:
-        presentation = Presentation(opened(content))
-    except (KeyError, ValueError):  # what is saved as "strict", or as a show, has other names
-        presentation = Presentation(opened(changed(content, STRICT, _SHOW)))
-    text = Text("slide")
-    for number, slide in enumerate(presentation.slides, 1):
-        if slide._element.get("show") in ("0", "false"):
-            continue
-        _unwrap(slide.shapes.element)
-        title = slide.shapes.title
-        others = [shape for shape in slide.shapes if shape != title]
-        _shapes(text, others if title is None else [title, *others], number)
-        if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
-            _paragraphs(text, notes, (number, "notes"), is_list=False)
-    return text.source(facts(presentation.core_properties))
+        return Presentation(opened(content))
+    except Exception:  # what is saved as "strict", or as a show, has other names; or it is damaged
+        try:
+            return Presentation(io.BytesIO(archive.changed(STRICT, _SHOW)))
+        except Exception:
+            raise ValueError("it has no slides that can be read; is it a presentation, and whole?") from None
+
+
+def _slide(text: Text, slide: Any, number: int) -> None:
+    if slide._element.get("show") in ("0", "false"):
+        return
+    _unwrap(slide.shapes.element)
+    title = slide.shapes.title
+    others = [shape for shape in slide.shapes if shape != title]
+    _shapes(text, others if title is None else [title, *others], number)
+    if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
+        _paragraphs(text, notes, (number, "notes"), is_list=False)
 
 
 def _unwrap(shapes: Any) -> None:
