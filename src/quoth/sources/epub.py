@@ -5,6 +5,7 @@ Knows the container: which files are the book's parts (cover, chapters, notes), 
 """
 
 import posixpath
+from functools import partial
 from urllib.parse import unquote
 
 from quoth.sources import html
@@ -26,12 +27,12 @@ def read(content: bytes) -> Source:
         item = files.get(reference.get("idref"))
         if item is None or item.get("media-type") not in _PAGES or "nav" in (item.get("properties") or "").split():
             continue
-        file = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(item.get("href", ""))))
+        file = _beside(package, item.get("href", ""))
         if file in locked:
             raise ValueError("it is encrypted; only books without copy protection are read")
         if (page := archive.read(file)) is not None:
             text.gap()
-            html.write(page, text, f"part {number}, ")
+            html.write(page, text, f"part {number}, ", partial(_sheet, archive, file))
     return text.source(described(book), [*archive.notes.values()])
 
 
@@ -41,6 +42,16 @@ def _package(archive: Archive) -> str:
     root = None if container is None else container.find(".//{*}rootfile")
     usual = min((name for name in archive.names if name.endswith(".opf")), default="")
     return usual if root is None else root.get("full-path", usual)
+
+
+def _beside(file: str, name: str) -> str:
+    """The name in the archive of what a file there calls by this name."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(file), unquote(name)))
+
+
+def _sheet(archive: Archive, file: str, name: str) -> bytes | None:
+    """A style sheet that a page links to."""
+    return archive.read(_beside(file, name))
 
 
 def _locked(archive: Archive) -> set[str]:

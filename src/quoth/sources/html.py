@@ -1,32 +1,37 @@
 """Web pages: what a reader of the page reads, each piece with the path of its element, as CSS selects it.
 
-Knows which elements are the page's own text (`main`, if there is one) and which are not: scripts, navigation, feet,
-forms, what is struck out. Does not know how a page looks, or what its scripts would add.
+Knows which elements are the page's own text (`main`, if there is one) and which are not: scripts, navigation, menus,
+feet, empty forms, readings of characters, what is hidden or struck out. Does not know how a page looks, or what its
+scripts would add.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from quoth.sources import tables
+from quoth.sources import controls, tables
+from quoth.sources.css import classes_of, shown_as
 from quoth.sources.files import decode, meant
 from quoth.sources.numbers import written
 from quoth.sources.source import Piece, Source, Text
+from quoth.sources.superscripts import LEVELS
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 
 _LEFT_OUT = re.compile(
-    "script|style|noscript|template|nav|footer|aside|button|select|textarea|input|svg|math|iframe|object|canvas|"
-    "audio|video|dialog|menu|head|del|s|strike|[!_].*|-comment"
+    "script|style|noscript|template|nav|footer|aside|button|datalist|svg|math|iframe|object|canvas|audio|video|dialog|"
+    "menu|head|del|s|strike|r[tp]|rtc|[!_].*|-comment"
 )
-_ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "dialog"}
+_ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "menubar", "dialog"}
 _NOTES = {"footnote", "endnote", "rearnote", "doc-footnote", "doc-endnote"}
-_MARKS = {"noteref", "backlink", "pagebreak", "doc-noteref", "doc-backlink", "doc-pagebreak"}
-"""Roles of what is not part of a book's text: references to notes, and numbers of pages."""
+_MARKS = {"backlink", "pagebreak", "doc-backlink", "doc-pagebreak"}
+"""Roles of what is not part of a book's text: the way back from a note, and numbers of pages."""
+_REFERENCES = {"noteref", "doc-noteref"}
+_POPUPS = {"true", "menu", "listbox", "tree", "grid", "dialog"}
 _BLOCKS = re.compile(
     "p|div|section|article|main|header|body|h[1-6]|blockquote|pre|[uod]l|d[td]|fig.*|table|address|details|summary|hr|"
-    "fieldset|center|t[dhr]|caption|t(head|body|foot)"
+    "fieldset|legend|center|t[dhr]|caption|t(head|body|foot)"
 )
 _ENCODING = re.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*(?!utf-?16)([\w-]+)|"
@@ -43,11 +48,15 @@ _EMPTY = re.compile(
 """An element that XML lets end where it begins; HTML would put all that follows into it."""
 _DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
 _HEADING = re.compile("h[1-6]")
-_HIDDEN = re.compile(r"(?i)\bdisplay\s*:\s*none\b")
+_HIDDEN = re.compile(r"(?i)\b(display\s*:\s*none|visibility\s*:\s*hidden)\b")
+_COUNT = re.compile(r"[(\[]?\d{1,5}([.:]\d{1,5})?[a-z]?[.)\]]?")
+"""The number of a line or a verse."""
 _TEXT = "p, li, td, h1, h2, h3, h4, dd, pre, article"
 """What a form has in it that is more than controls and their names."""
 _DEEPEST = 500
 _MOST_SPANNED = 100
+_ENDS = ',.;:!?…—–)”’»"'
+_SPACE = Piece(" ", ())
 
 
 def read(content: bytes) -> Source:
@@ -62,8 +71,9 @@ def read(content: bytes) -> Source:
     return text.source({"title": heading, "author": facts.get("author"), "date": date})
 
 
-def write(content: bytes, text: Text, before: str = "") -> Any:
-    """Appends the text of a page, which is returned as it was parsed; `before` is put before each element's path.
+def write(content: bytes, text: Text, before: str = "", sheets: Callable[[str], bytes | None] = lambda _: None) -> Any:
+    """Appends the text of a page, which is returned as it was parsed; `before` is put before each element's path,
+    `sheets` gives a style sheet that the page links to.
 
     Raises ValueError if it is in no encoding that is recognised.
     """
@@ -75,8 +85,12 @@ def write(content: bytes, text: Text, before: str = "") -> Any:
     page = LexborHTMLParser(characters)
     if page.body is None:
         raise ValueError("no body in it; is it a web page?")
+    linked = [sheets(link.attributes.get("href") or "") for link in page.css("link[rel=stylesheet]")]
+    styles = [sheet.decode("utf-8", "replace") for sheet in linked if sheet] + [
+        style.text() for style in page.css("style")
+    ]
     whole = page.css_first("main") or page.css_first("[role=main]") or page.body
-    _append(text, whole, before + _path(whole), 0)
+    _Writer(text, page, "\n".join(styles)).append(whole, before + _path(whole))
     return page
 
 
@@ -115,56 +129,34 @@ def _is_left_out(node: Any) -> bool:
     roles = {given.get("role"), *(given.get("epub:type") or "").split()}
     if _LEFT_OUT.fullmatch(node.tag) and not (node.tag == "aside" and roles & _NOTES):
         return not (node.tag == "button" and _HEADING.fullmatch(node.parent.tag))  # which shows what is below
-    if (node.tag == "form" and node.css_first(_TEXT) is None) or _HIDDEN.search(given.get("style") or ""):
+    if _HIDDEN.search(given.get("style") or "") or (node.tag == "form" and _is_bare(node)) or _is_menu(node):
         return True
-    hidden = "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _ROLES
+    is_shut = "hidden" in given and given["hidden"] != "until-found"
+    hidden = is_shut or given.get("aria-hidden") == "true" or given.get("role") in _ROLES
     is_banner = node.tag == "header" and node.css_first("h1") is None
     return hidden or bool(roles & _MARKS) or (is_banner and not _is_inside(node, "article", "main", "section"))
 
 
-def _append(text: Text, node: Any, path: str, depth: int) -> None:
-    """Appends an element's text. Raises ValueError if it is nested too deep."""
-    if depth > _DEEPEST:
-        raise ValueError(f"its elements are nested more than {_DEEPEST} deep; convert it to text")
-    number = _first_number(node)
-    for child, where in _with_paths(node, path):
-        if child.tag == "-text":
-            _append_characters(text, child, where)
-        elif _is_left_out(child):
-            continue
-        elif child.tag == "br":
-            text.gap("\n")
-        elif child.tag == "table" and (rows := _rows(child, where)):
-            for caption, place in _within(child, where, {"caption"}):
-                text.gap()
-                _append(text, caption, place, depth + 1)
-            tables.write(text, *rows)
-        elif child.tag == "li":
-            text.gap("\n")
-            if number is not None and (own := _whole(child.attributes.get("value"))) is not None:
-                number = own
-            text.mark("- " if number is None else f"{written(number, node.attributes.get('type') or '1')}. ")
-            number = None if number is None else number + 1
-            _append(text, child, where, depth + 1)
-            text.unmark()
-            text.gap("\n")
-        elif _BLOCKS.fullmatch(child.tag):
-            text.gap("\n" if child.tag in ("ul", "ol") and node.tag == "li" else "\n\n")
-            _append(text, child, where, depth + 1)
-            text.gap("\n" if child.tag in ("ul", "ol", "p") and node.tag == "li" else "\n\n")
-        else:
-            _append(text, child, where, depth + 1)
+def _is_bare(form: Any) -> bool:
+    """Whether a form has nothing but controls, empty or without labels, and their names."""
+    filled = [each for each in form.css("input, select, textarea") if controls.value(each)]
+    has_label = form.css_first("label") is not None or any("aria-label" in each.attributes for each in filled)
+    return form.css_first(_TEXT) is None and not (filled and has_label)
 
 
-def _append_characters(text: Text, node: Any, path: str) -> None:
-    said = node.text_content or ""
-    if not _is_inside(node, "pre"):
-        text.pieces([Piece(said, (path,))])
-        return
-    for number, line in enumerate(said.split("\n")):
-        if number:
-            text.gap("\n" if line.strip() else "\n\n")
-        text.add(line.rstrip(), path)
+def _is_menu(node: Any) -> bool:
+    """Whether an element is what opens from a control beside it, or leads to the page in other languages."""
+    if node.tag in ("ul", "ol") and 1 < len(node.css("li > a[hreflang]")) == len(node.css("li")):
+        return True
+    before = node.prev if not node.tag.startswith("-") and node.tag != "label" else None
+    while before is not None and before.tag in ("-text", "-comment", "label") and not _has_own(before):
+        before = before.prev
+    opens = before is not None and (before.tag or "-").isalpha() and before.attributes.get("aria-haspopup") in _POPUPS
+    return opens and node.css_first("h1, h2, h3, p") is None
+
+
+def _has_own(node: Any) -> bool:
+    return node.tag == "-text" and bool((node.text_content or "").strip())
 
 
 def _first_number(node: Any) -> int | None:
@@ -188,46 +180,202 @@ def _is_inside(node: Any, *tags: str) -> bool:
     return False
 
 
-def _rows(table: Any, path: str) -> tuple[list[list[Box]], int] | None:
-    """A table's rows, and how many of the first are marked as headings; None if the table only lays out a page."""
-    rows: list[list[Box]] = []
-    marked = 0
-    below: dict[int, tuple[int, Box]] = {}
-    part = None
-    for tr, where in _within(table, path, {"tr"}):
-        if tr.parent.mem_id != part:
-            part = tr.parent.mem_id
-            below.clear()
-        row: list[Box] = []
+class _Writer:
+    """Appends elements to a text."""
 
-        def fill(row: list[Box] = row) -> None:
-            while len(row) in below:
-                left, box = below.pop(len(row))
-                if left > 1:
-                    below[len(row)] = (left - 1, box)
-                row.append(box)
+    def __init__(self, text: Text, page: Any, sheet: str) -> None:
+        self._text, self._labels, self._classes = text, controls.Labels(page), classes_of(sheet)
 
-        cells = [each for each in _with_paths(tr, where) if each[0].tag in ("td", "th")]
-        for cell, place in cells:
+    def append(self, node: Any, path: str, depth: int = 0) -> None:
+        """Appends an element's text. Raises ValueError if it is nested too deep."""
+        if depth > _DEEPEST:
+            raise ValueError(f"its elements are nested more than {_DEEPEST} deep; convert it to text")
+        text, number = self._text, _first_number(node)
+        for child, where in _with_paths(node, path):
+            if child.tag == "-text":
+                _append_characters(text, child, where)
+            elif _is_left_out(child):
+                continue
+            elif child.tag == "br":
+                text.gap("\n")
+            elif child.tag in controls.TAGS:
+                self._control(child, where)
+            elif child.tag == "table" and (rows := self._rows(child, where)):
+                for caption, place in _within(child, where, {"caption"}):
+                    text.gap()
+                    self.append(caption, place, depth + 1)
+                tables.write(text, *rows)
+            elif child.tag == "li":
+                text.gap("\n")
+                if number is not None and (own := _whole(child.attributes.get("value"))) is not None:
+                    number = own
+                text.mark("- " if number is None else f"{written(number, node.attributes.get('type') or '1')}. ")
+                number = None if number is None else number + 1
+                self.append(child, where, depth + 1)
+                text.unmark()
+                text.gap("\n")
+            elif _BLOCKS.fullmatch(child.tag):
+                text.gap("\n" if child.tag in ("ul", "ol") and node.tag == "li" else "\n\n")
+                self.append(child, where, depth + 1)
+                text.gap("\n" if child.tag in ("ul", "ol", "p") and node.tag == "li" else "\n\n")
+            elif (shown := self._shown(child)) in LEVELS:
+                text.pieces(self._level(child, where, shown, text.before))
+            else:
+                ahead, behind = _apart(child, shown, text.before)
+                text.gap(" " if ahead else "")
+                self.append(child, where, depth + 1)
+                text.gap(" " if behind else "")
+
+    def _shown(self, node: Any) -> str:
+        """How an element is shown: "super", "sub" or "apart"; "" if it is like the text around it."""
+        given = node.attributes
+        if node.tag in ("sup", "sub"):
+            return "super" if node.tag == "sup" else "sub"
+        if _REFERENCES & {given.get("role"), *(given.get("epub:type") or "").split()}:
+            return "super"
+        if own := shown_as(given.get("style") or ""):
+            return own
+        names = (given.get("class") or "").split() if self._classes else ()
+        found = (self._classes.get((tag, name)) for name in names for tag in (node.tag, ""))
+        return next(filter(None, found), "")
+
+    def _level(self, node: Any, path: str, shown: str, before: str) -> list[Piece]:
+        """A superscript or a subscript as one piece."""
+        pieces: list[Piece] = []
+        self._texts(node, path, pieces, is_raised=True)
+        said = "".join(piece.text for piece in pieces)
+        return [Piece(LEVELS[shown](said, before), pieces[0].place if len(pieces) == 1 else (path,))]
+
+    def _named(self, control: Any) -> tuple[str, Any]:
+        """What a control is called, and its label, if that is shown."""
+        label = self._labels.of(control)
+        if label is None or _is_left_out(label):
+            return " ".join((control.attributes.get("aria-label") or "").split()), None
+        return controls.said(label), label
+
+    def _control(self, control: Any, path: str) -> None:
+        text, (name, label) = self._text, self._named(control)
+        said, is_box = controls.value(control), controls.is_box(control)
+        follows = bool(name) and text.ends_with(name)
+        if is_box and not follows and (label is not None or control.parent.tag == "li"):
+            text.mark(f"{said or controls.OFF} ")  # which the label follows
+            return
+        if is_box:
+            said = (said or controls.OFF) if name else ""
+        if not said:
+            return
+        if name and not follows:
+            text.add(name)
+        if name:
+            text.join(" " if name.endswith(":") else ": ")
+        else:
+            text.gap(" ")
+        text.pieces([Piece(said, (path,))])
+        text.gap("\n" if name else " ")
+
+    def _rows(self, table: Any, path: str) -> tuple[list[list[Box]], int] | None:
+        """A table's rows, and how many of the first are marked as headings; None if the table only lays out a page."""
+        rows: list[list[Box]] = []
+        marked = 0
+        below: dict[int, tuple[int, Box]] = {}
+        part = None
+        for tr, where in _within(table, path, {"tr"}):
+            if tr.parent.mem_id != part:
+                part = tr.parent.mem_id
+                below.clear()
+            row: list[Box] = []
+
+            def fill(row: list[Box] = row) -> None:
+                while len(row) in below:
+                    left, box = below.pop(len(row))
+                    if left > 1:
+                        below[len(row)] = (left - 1, box)
+                    row.append(box)
+
+            cells = [each for each in _with_paths(tr, where) if each[0].tag in ("td", "th")]
+            for cell, place in cells:
+                fill()
+                pieces: list[Piece] = []
+                self._texts(cell, place, pieces)
+                across, down = (_span(cell, name) for name in ("colspan", "rowspan"))
+                box = boxed(pieces, across, cell.tag == "th" or _is_bold(cell))
+                for number in range(across):
+                    if down > 1:
+                        below[len(row)] = (down - 1, COVERED if number else box)
+                    row.append(COVERED if number else box)
             fill()
-            pieces = [*_texts(cell, place)]
-            across, down = (_span(cell, name) for name in ("colspan", "rowspan"))
-            box = boxed(pieces, across, cell.tag == "th" or _is_bold(cell))
-            for number in range(across):
-                if down > 1:
-                    below[len(row)] = (down - 1, COVERED if number else box)
-                row.append(COVERED if number else box)
-        fill()
-        while max(below, default=-1) >= len(row):
-            row.append(EMPTY)
-            fill()
-        if cells:
-            is_head = tr.parent.tag == "thead" or all(cell.tag == "th" for cell, _ in cells)
-            marked += is_head and marked == len(rows)
-            rows.append(row)
-    beside = len(rows) == 1 and table.css_first("p + p") is not None
-    nested = any(part.mem_id != table.mem_id for part in table.css("table, h1, h2"))
-    return None if nested or beside or max(map(len, rows), default=0) < 2 else (rows, marked)
+            while max(below, default=-1) >= len(row):
+                row.append(EMPTY)
+                fill()
+            if cells:
+                is_head = tr.parent.tag == "thead" or all(cell.tag == "th" for cell, _ in cells)
+                marked += is_head and marked == len(rows)
+                rows.append(row)
+        beside = len(rows) == 1 and table.css_first("p + p") is not None
+        nested = any(part.mem_id != table.mem_id for part in table.css("table, h1, h2"))
+        return None if nested or beside or max(map(len, rows), default=0) < 2 else (rows, marked)
+
+    def _texts(self, node: Any, path: str, pieces: list[Piece], is_raised: bool = False) -> None:
+        """Appends what an element says in one line, to pieces; what is raised already is not raised again."""
+        for child, where in _with_paths(node, path):
+            if child.tag == "-text":
+                pieces.append(Piece(child.text_content or "", (where,)))
+            elif child.tag == "br":
+                pieces.append(_SPACE)
+            elif _is_left_out(child):
+                continue
+            elif child.tag in controls.TAGS:
+                self._in_cell(child, where, pieces)
+            elif _BLOCKS.fullmatch(child.tag) or child.tag == "li":
+                self._texts(child, where, pieces, is_raised)
+                pieces.append(_SPACE)
+            else:
+                before, shown = "".join(piece.text for piece in pieces[-1:])[-1:], self._shown(child)
+                if shown in LEVELS and not is_raised:
+                    pieces += self._level(child, where, shown, before)
+                    continue
+                ahead, behind = _apart(child, shown, before)
+                pieces += [_SPACE] * ahead
+                self._texts(child, where, pieces, is_raised)
+                pieces += [_SPACE] * behind
+
+    def _in_cell(self, control: Any, path: str, pieces: list[Piece]) -> None:
+        (name, _), said = self._named(control), controls.value(control)
+        told = " ".join("".join(piece.text for piece in pieces).split())
+        follows = bool(name) and told.endswith(name)
+        if controls.is_box(control) and name:
+            said = said or controls.OFF
+        if said and follows and not name.endswith(":"):
+            pieces[-1] = pieces[-1]._replace(text=pieces[-1].text.rstrip())
+            pieces.append(Piece(":", ()))
+        pieces += [_SPACE, Piece(said, (path,)), _SPACE] if said else []
+
+
+def _append_characters(text: Text, node: Any, path: str) -> None:
+    said = node.text_content or ""
+    if not _is_inside(node, "pre"):
+        text.pieces([Piece(said, (path,))])
+        return
+    for number, line in enumerate(said.split("\n")):
+        if number:
+            text.gap("\n" if line.strip() else "\n\n")
+        text.add(line.rstrip(), path)
+
+
+def _apart(node: Any, shown: str, before: str) -> tuple[bool, bool]:
+    """Whether the number of a line or a verse is to be kept apart from the text before, and from that behind."""
+    if node.tag not in ("span", "a") or not (node.attributes or shown) or not _COUNT.fullmatch(node.text().strip()):
+        return False, False
+    if shown:
+        return True, True
+    after = node.next
+    while after is not None and after.tag == "-text" and not _has_own(after):
+        after = after.next
+    is_last = after is None or after.tag == "br"
+    follows = "" if is_last else (after.text_content if after.tag == "-text" else after.text())[:1]
+    ends_line = is_last and (before.isalpha() or before in _ENDS)
+    begins_line = (not before or before.isspace()) and follows.isalpha() and not ("a" <= follows <= "z")
+    return ends_line and bool(before), begins_line and not _is_inside(node, "pre")
 
 
 def _is_bold(cell: Any) -> bool:
@@ -243,18 +391,6 @@ def _within(node: Any, path: str, tags: set[str]) -> Iterator[tuple[Any, str]]:
             yield child, where
         elif child.tag in ("thead", "tbody", "tfoot"):
             yield from _within(child, where, tags)
-
-
-def _texts(node: Any, path: str) -> Iterator[Piece]:
-    for child, where in _with_paths(node, path):
-        if child.tag == "-text":
-            yield Piece(child.text_content or "", (where,))
-        elif child.tag == "br":
-            yield Piece(" ", ())
-        elif not _is_left_out(child):
-            yield from _texts(child, where)
-            if _BLOCKS.fullmatch(child.tag) or child.tag == "li":
-                yield Piece(" ", ())
 
 
 def _span(cell: Any, name: str) -> int:

@@ -111,6 +111,18 @@ class Text:
         if not self._is_held and (gap != " " or (self._parts and not self._parts[-1].endswith(" "))):
             self._gap = max(self._gap, gap, key=_GAPS.index)
 
+    @property
+    def before(self) -> str:
+        """The character before the next text: white space if a gap is asked for, "" at the beginning."""
+        return self._gap[-1:] or "".join(self._parts[-1:])[-1:]
+
+    def ends_with(self, said: str) -> bool:
+        """Whether these words are the last ones."""
+        tail: list[str] = []
+        while len(tail) < len(self._parts) and sum(map(len, tail)) <= 2 * len(said):
+            tail.append(self._parts[-1 - len(tail)])
+        return " ".join("".join(reversed(tail)).split()).endswith(said)
+
     def table(self, rows: Sequence[Sequence[Cell]], headed: int, name: str = "") -> None:
         """Appends rows, a line each: `heading: value | heading: value`, if the first `headed` rows have the headings;
         such a row begins with `name`, as people may ask for it. Headings are nowhere. If one has no value below, all
