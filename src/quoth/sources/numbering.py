@@ -12,8 +12,8 @@ from quoth.sources.numbers import written
 from quoth.sources.office import whole
 from quoth.sources.wordml import Styles, W, attribute, below, is_on
 
-_WAYS = {"decimal": "1", "decimalZero": "01", "lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i"}
-_WAYS |= {"upperRoman": "I"}
+WAYS = {"decimal": "1", "decimalZero": "01", "lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i"}
+WAYS |= {"upperRoman": "I"}
 _PART = re.compile("%([1-9])")
 
 
@@ -70,7 +70,7 @@ class Numbering:
             if (other := of.levels.get(int(part[1]) - 1)) is None:
                 return ""
             count = counts.setdefault(int(part[1]) - 1, other.start)
-            return written(count, "1" if level.in_digits else _WAYS.get(other.way, "1"))
+            return written(count, "1" if level.in_digits else WAYS.get(other.way, "1"))
 
         if level.way == "bullet":
             return "-"

@@ -1,0 +1,173 @@
+"""The characters of a Word document's paragraphs: what a reader sees of runs, fields, controls and references to notes.
+
+Knows what was deleted, is hidden, raised or asked for, and what a form is filled with. Does not know lists and tables.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from quoth.sources.numbering import WAYS
+from quoth.sources.numbers import written
+from quoth.sources.office import whole
+from quoth.sources.superscripts import joined
+from quoth.sources.wordml import Styles, W, attribute, below, is_on, symbol
+
+NOTES = {"footnote": "decimal", "endnote": "lowerRoman"}
+"""The kinds of notes, and how they are numbered if a document does not say."""
+_UNSEEN = {W + name for name in ("vanish", "strike", "dstrike")}
+_LEVELS = {"superscript": "super", "subscript": "sub"}
+_FILLED = ("text", "date", "dropDownList", "comboBox", "checkbox")
+_LEFT_OUT = ("}del", "}moveFrom", "}instrText", "}Fallback", "}pPr", "}rPr")
+_ON, _OFF = "☒", "☐"
+_LEVEL, _SAID, _LABEL = "quoth-level", "quoth-said", "quoth-label"
+"""Attributes that are put into the tree: of a run, whether it is raised; of a field or a reference, its text; of a
+paragraph, the name of the control that is all of it."""
+
+
+def prepare(root: Any, styles: Styles) -> None:
+    """Puts into a part, if there is one, what its text takes to be read, and empties what Word does not show."""
+    if root is None:
+        return
+    for said in (*_asked_for(root, styles), *_in_code(root)):
+        said.text = ""
+    for run in root.iter(W + "r"):
+        properties = below(run, "rPr")
+        named = styles.based(attribute(below(properties, "rStyle")))
+        said = (below(each, "vertAlign") for each in (properties, *(below(style, "rPr") for style in named)))
+        if level := _LEVELS.get(attribute(next((each for each in said if each is not None), None))):
+            run.set(_LEVEL, level)
+    for field in root.iter(W + "fldChar"):
+        if (value := _filled(below(field, "ffData"))) and not _result(field).strip():
+            field.set(_SAID, value)
+    for control in root.iter(W + "sdt"):
+        _label(control)
+
+
+def _asked_for(root: Any, styles: Styles) -> Iterator[Any]:
+    """The texts of content controls that only say what is to be written there."""
+    for control in root.iter(W + "sdt"):
+        is_empty = is_on(below(control, "sdtPr", "showingPlcHdr"))
+        for said in control.iter(W + "t"):
+            style = attribute(below(said.getparent(), "rPr", "rStyle"))
+            names = {style, *(attribute(below(each, "name")) for each in styles.based(style)[:1])}
+            if is_empty or names & {"PlaceholderText", "Placeholder Text"}:
+                yield said
+
+
+def _in_code(root: Any) -> Iterator[Any]:
+    """The texts of fields that are in the code of another: of the sex, in "if the sex is F, Ms, else Mr"."""
+    in_code: list[bool] = []  # of each field that has begun: whether its code goes on
+    for part in root.iter(W + "p", W + "fldChar", W + "t"):
+        kind = attribute(part, "fldCharType")
+        if part.tag == W + "p":  # a field without an end must not take the rest of the document with it
+            in_code = [False] * len(in_code)
+        elif kind == "begin":
+            in_code.append(True)
+        elif in_code and kind == "separate":
+            in_code[-1] = False
+        elif in_code and kind == "end":
+            in_code.pop()
+        elif any(in_code[:-1]):
+            yield part
+
+
+def _filled(form: Any) -> str:
+    """What a box to tick or a choice of a form says; a field to write in has its text in the document."""
+    if (box := below(form, "checkBox")) is not None:
+        ticked = below(box, "checked")
+        return _ON if is_on(below(box, "default") if ticked is None else ticked) else _OFF
+    choices = [attribute(each) for each in (() if form is None else form.iterfind(f"{W}ddList/{W}listEntry"))]
+    chosen = attribute(below(form, "ddList", "result")) or attribute(below(form, "ddList", "default"))
+    at = whole(chosen, 0)
+    return choices[at] if 0 <= at < len(choices) else ""
+
+
+def _result(field: Any) -> str:
+    """The text of a field that begins here, as far as its paragraph has it."""
+    depth, is_code, said = 0, True, ""
+    paragraph = next(field.iterancestors(W + "p"), None)
+    parts = () if paragraph is None else paragraph.iter(W + "fldChar", W + "t")
+    for part in parts:
+        if part is field or depth:
+            kind = attribute(part, "fldCharType")
+            depth += (kind == "begin") - (kind == "end")
+            is_code = is_code and kind != "separate"
+            said += "" if is_code else part.text or ""
+            if not depth:
+                break
+    return said
+
+
+def _label(control: Any) -> None:
+    """Gives a paragraph that is nothing but a filled control the name of that, if the text does not show another."""
+    properties = below(control, "sdtPr")
+    kinds = () if properties is None else [str(each.tag).rpartition("}")[2] for each in properties]
+    name = " ".join(attribute(below(properties, "alias")).split())
+    if not name or not {*kinds} & {*_FILLED} or "dataBinding" in kinds:
+        return
+    paragraphs = [*control.iter(W + "p")] or [*control.iterancestors(W + "p")][:1]
+    if len(paragraphs) == 1 and characters(control).strip() == characters(paragraphs[0]).strip() != "":
+        paragraphs[0].set(_LABEL, name)
+
+
+def label_of(paragraph: Any) -> str:
+    """The name of the control that is all of a paragraph, or ""."""
+    return paragraph.get(_LABEL) or ""
+
+
+def mark_notes(root: Any, kind: str) -> Mapping[str, str]:
+    """Gives the references to notes of a kind their marks, which are by the notes' ids."""
+    marks: dict[str, str] = {}
+    way = WAYS.get(attribute(root.find(f".//{W}{kind}Pr/{W}numFmt")) or NOTES[kind], "1")
+    for reference in root.iter(f"{W}{kind}Reference"):
+        is_gone = next(reference.iterancestors(W + "del", W + "moveFrom"), None) is not None
+        if not is_gone and attribute(reference, "customMarkFollows") in ("", "0", "false", "off"):
+            mark = marks.setdefault(attribute(reference, "id"), written(len(marks) + 1, way))
+            reference.set(_SAID, mark)
+    return marks
+
+
+def inside(part: Any, kind: str) -> Iterator[Any]:
+    """The rows of a table, the cells of a row, or the paragraphs of a text box, also those of content controls, but
+    none of tables or text boxes inside."""
+    return (each for each in part.iter(W + kind) if next(each.iterancestors(part.tag)) is part)
+
+
+def characters(part: Any) -> str:
+    """The text of a part, without what was deleted, is struck out or hidden, or is there twice, as text boxes are."""
+    return joined(_runs(part, ""))
+
+
+def _runs(part: Any, level: str) -> Iterator[tuple[str, str]]:
+    """The texts of a part, and whether they are raised."""
+    if str(part.tag).endswith(_LEFT_OUT):
+        return
+    match str(part.tag).removeprefix(W):
+        case "rt":  # how a word is read
+            return
+        case "r" if any(each.tag in _UNSEEN and is_on(each) for each in part.iterfind(f"{W}rPr/*")):
+            return
+        case "txbxContent":
+            for paragraph in inside(part, "p"):
+                yield "\n", ""
+                yield from _runs(paragraph, "")
+            yield "\n", ""
+            return
+        case "t" | "delText":
+            yield part.text or "", level
+        case "sym":
+            yield symbol(part), level
+        case "tab" | "ptab":
+            yield "\t", ""
+        case "br" | "cr":
+            yield "\n", ""
+        case "noBreakHyphen":
+            yield "-", level
+        case "fldChar":
+            yield part.get(_SAID) or "", level
+        case "footnoteReference" | "endnoteReference":
+            yield part.get(_SAID) or "", "super"
+        case "r":
+            level = part.get(_LEVEL) or level
+    for child in part.iterchildren():
+        yield from _runs(child, level)
