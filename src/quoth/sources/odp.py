@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from quoth.sources.office import Archive
-from quoth.sources.opendocument import Lists, Writer, attribute, body_of, characters, finished, styled
+from quoth.sources.opendocument import Characters, Lists, Writer, attribute, body_of, finished, styled
 from quoth.sources.source import Piece, Source, Text
 
 _LEFT_OUT = ("header", "footer", "page-number", "date-time")
@@ -15,19 +15,21 @@ _LEFT_OUT = ("header", "footer", "page-number", "date-time")
 def read(content: bytes) -> Source:
     """The text of an OpenDocument presentation. Raises ValueError if it cannot be opened, or is another kind."""
     archive, text = Archive(content), Text("slide")
-    body, lists = body_of(archive, "presentation"), Lists(archive)
+    body, lists, characters = body_of(archive, "presentation"), Lists(archive), Characters(archive)
     hidden = styled(body, "visibility", "hidden")
     for number, slide in enumerate(body.iterchildren("{*}page"), 1):
         if attribute(slide, "style-name") in hidden:
             continue
         text.gap()
         shapes = _shown(slide.iterchildren("{*}*"))
-        Writer(text, lists, number).blocks(sorted(shapes, key=lambda shape: attribute(shape, "class") != "title"))
+        Writer(text, lists, characters, number).blocks(
+            sorted(shapes, key=lambda shape: attribute(shape, "class") != "title")
+        )
         text.gap()
         notes = _shown(slide.iterfind("{*}notes/{*}*"))
         for paragraph in [each for shape in notes for each in shape.iter("{*}p")]:
             text.gap("\n")
-            text.pieces([Piece(characters(paragraph), (number, "notes"))])
+            text.pieces([Piece(characters.of(paragraph), (number, "notes"))])
     return finished(text, archive)
 
 

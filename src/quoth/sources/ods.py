@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from quoth.sources.office import Archive, kind_of
-from quoth.sources.opendocument import CELLS, attribute, body_of, characters, counted, finished, styled
+from quoth.sources.opendocument import CELLS, Characters, attribute, body_of, counted, finished, styled
 from quoth.sources.sheets import MOST_EMPTY, Row, written
 from quoth.sources.source import Piece, Source
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
@@ -17,12 +17,12 @@ def read(content: bytes) -> Source:
     hidden = styled(body, "display", "false")
     shown = [each for each in body.iterchildren("{*}table") if attribute(each, "style-name") not in hidden]
     titles = [attribute(table, "name") for table in shown]
-    return finished(
-        written([(title, _rows(table, title)) for table, title in zip(shown, titles, strict=True)]), archive
-    )
+    characters = Characters(archive)
+    sheets = [(title, _rows(table, title, characters)) for table, title in zip(shown, titles, strict=True)]
+    return finished(written(sheets), archive)
 
 
-def _rows(table: Any, title: str) -> Iterator[Row]:
+def _rows(table: Any, title: str, characters: Characters) -> Iterator[Row]:
     """What the cells of a sheet say; a value that covers several rows is repeated in each."""
     from openpyxl.utils import get_column_letter
 
@@ -31,7 +31,7 @@ def _rows(table: Any, title: str) -> Iterator[Row]:
         boxes: Row = []
         empty, times = 0, counted(row, "number-rows-repeated")
         for cell in row.iterchildren(*CELLS):
-            said, columns = _said(cell), counted(cell, "number-columns-repeated")
+            said, columns = _said(cell, characters), counted(cell, "number-columns-repeated")
             if kind_of(cell) != "covered-table-cell" and not said:
                 empty += columns
                 continue
@@ -56,7 +56,7 @@ def _moved(box: Box, here: int, there: int) -> Box:
     return box._replace(pieces=pieces)
 
 
-def _said(cell: Any) -> str:
+def _said(cell: Any, characters: Characters) -> str:
     if date := attribute(cell, "date-value"):
         return date.removesuffix("T00:00:00").replace("T", " ")
-    return " ".join(" ".join(characters(each) for each in cell.iterchildren("{*}p")).split())
+    return " ".join(" ".join(characters.of(each) for each in cell.iterchildren("{*}p")).split())

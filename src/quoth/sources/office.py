@@ -92,10 +92,10 @@ class Archive:
             for name in self._zip.namelist():
                 if (part := self.read(name)) is None:
                     continue
-                for change in changes:
-                    part = change(name, part) if callable(change) else re.sub(*change, part)
                 if name.endswith((".xml", ".rels")) and not root_of(part)[1] and (root := self.xml(name)) is not None:
                     part = etree.tostring(root)
+                for change in changes:
+                    part = change(name, part) if callable(change) else re.sub(*change, part)
                 new.writestr(name, part)
         return stream.getvalue()
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from quoth.sources import tables
-from quoth.sources.office import STRICT, Archive, opened
+from quoth.sources.office import STRICT, Archive, kind_of, opened
 from quoth.sources.source import Piece, Source, Text
+from quoth.sources.superscripts import joined
 from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = ("HEADER", "FOOTER", "SLIDE_NUMBER", "DATE")
@@ -80,10 +81,12 @@ def _rows(table: Any, slide: int, name: str) -> Iterator[list[Box]]:
         boxes: list[Box] = []
         for c, cell in enumerate(row.cells, 1):
             if not cell.is_spanned:
-                runs = [run for each in cell.text_frame.paragraphs for run in each.runs if run.text.strip()]
+                paragraphs = cell.text_frame.paragraphs
+                runs = [run for each in paragraphs for run in each.runs if run.text.strip()]
                 across = cell.span_width if cell.is_merge_origin else 1
                 is_bold = all(run.font.bold for run in runs)
-                above[c] = boxed([Piece(cell.text, (slide, f"{name}, row {r}, cell {c}"))], across, is_bold)
+                said = "\n".join(map(_characters, paragraphs))
+                above[c] = boxed([Piece(said, (slide, f"{name}, row {r}, cell {c}"))], across, is_bold)
                 above |= {c + at: COVERED for at in range(1, across)}
             boxes.append(above.get(c, COVERED))
         yield boxes
@@ -91,7 +94,7 @@ def _rows(table: Any, slide: int, name: str) -> Iterator[list[Box]]:
 
 def _paragraphs(text: Text, frame: Any, place: tuple[int, str], is_list: bool) -> None:
     """Appends a frame's paragraphs; in a body that has several, each is an item of a list."""
-    filled = [each.text.replace("\v", "\n") for each in frame.paragraphs if each.text.strip()]
+    filled = [said for each in frame.paragraphs if (said := _characters(each)).strip()]
     text.gap()
     for paragraph in filled:
         text.gap("\n")
@@ -99,3 +102,17 @@ def _paragraphs(text: Text, frame: Any, place: tuple[int, str], is_list: bool) -
             text.mark("- ")
         text.pieces([Piece(paragraph, place)])
     text.gap()
+
+
+def _characters(paragraph: Any) -> str:
+    """The text of a paragraph, with what is raised or lowered as such."""
+    return joined(_run(part) for part in paragraph._p.iterchildren())
+
+
+def _run(part: Any) -> tuple[str, str]:
+    """The text of a run, a field or a break, and whether it is raised: by per cent, or a text that ends in "%"."""
+    if kind_of(part) == "br":
+        return "\n", ""
+    raised = (part.xpath("string(a:rPr/@baseline)") if kind_of(part) in ("r", "fld") else "").strip()
+    level = "" if not raised.strip("+-0.%") else "sub" if raised.startswith("-") else "super"
+    return (part.findtext("{*}t") or "").replace("\v", "\n"), level

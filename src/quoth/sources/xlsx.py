@@ -13,15 +13,18 @@ from typing import Any
 from quoth.sources.office import STRICT, Archive, kind_of, opened, root_of
 from quoth.sources.sheets import Row, written
 from quoth.sources.source import Piece, Source, is_final
+from quoth.sources.superscripts import joined
 from quoth.sources.tables import COVERED, EMPTY, Box
 
 _PERCENT = re.compile(r"[#,0]+(?:\.(0{0,9})(#{0,9}))? ?%")
 _AROUND = re.compile(r'"[^"]*"|\[[^]]*\]|[_*].|\\[^%]')
 """What a format says of texts, colours and gaps around a number."""
+_DIGITS = re.compile("[0-9]{1,9}")
 _ZEROS = re.compile("0{2,20}")
 _CONTROL = re.compile("_x(00[01][0-9A-F]|005F)_")
 """A character that XML cannot have, or the "_" before what only looks like one."""
 _MERGED = re.compile(rb"[<:]mergeCell\s[^>]*?ref=\"([A-Z]+[0-9]+:[A-Z]+[0-9]+)\"")
+_LEVELS = {"superscript": "super", "subscript": "sub"}
 _MOST_MERGED = 100_000
 """Cells of a sheet that others cover: a range with more than are left is left alone."""
 _READ: Mapping[str, Mapping[str, str]] = {
@@ -37,13 +40,15 @@ which there may be what it does not know."""
 def read(content: bytes) -> Source:
     """The text of a workbook. Raises ValueError if it cannot be opened."""
     archive, text = Archive(content), None
+    if any(_has_raised(name, archive.read(name) or b"") for name in archive.names):
+        content = archive.changed(_flat)
     try:
         text = written(_sheets(content, nullcontext))
     except Exception as error:  # openpyxl does not know every form, and raises anything
         if is_final(error):
             raise
         with archive.survived("the list of sheets"):
-            text = written(_sheets(archive.changed(STRICT, _simple), archive.survived))
+            text = written(_sheets(archive.changed(STRICT, _flat, _simple), archive.survived))
     if text is None:
         raise ValueError("it has no sheets that can be read; is it a workbook, and whole?")
     return text.source(archive.facts(), [*archive.notes.values()])
@@ -66,6 +71,30 @@ def _sheets(content: bytes, survived: Callable[[str], AbstractContextManager[Any
     return [(sheet.title, rows(sheet)) for sheet in book.worksheets if sheet.sheet_state == "visible"]
 
 
+def _has_raised(name: str, part: bytes) -> bool:
+    """Whether a file of a workbook may have texts in which something is raised or lowered."""
+    return name.endswith(".xml") and not name.endswith("styles.xml") and b"vertAlign" in part
+
+
+def _flat(name: str, part: bytes) -> bytes:
+    """A file of a workbook in which texts of several runs, raised and lowered ones among them, are one."""
+    from lxml import etree
+
+    if not _has_raised(name, part) or (root := root_of(part)[0]) is None:
+        return part
+    for item in root.iter("{*}si", "{*}is"):
+        runs = item.findall("{*}r")
+        levels = (run.xpath("string(*[local-name()='rPr']/*[local-name()='vertAlign']/@val)") for run in runs)
+        said = joined(
+            (run.findtext("{*}t") or "", _LEVELS.get(level, "")) for run, level in zip(runs, levels, strict=True)
+        )
+        for run in runs:
+            item.remove(run)
+        if runs:
+            etree.SubElement(item, runs[0].tag[:-1] + "t").text = said
+    return bytes(etree.tostring(root))
+
+
 def _simple(name: str, part: bytes) -> bytes:
     """A file of a workbook with nothing but what is read here."""
     from lxml import etree
@@ -77,8 +106,9 @@ def _simple(name: str, part: bytes) -> bytes:
         kind = kind_of(each)
         if kind not in kept:
             each.getparent().remove(each)
-        for key in {*each.attrib}:
-            if key.rpartition("}")[2] not in kept.get(kind, "").split():
+        for key, said in {**each.attrib}.items():
+            is_wrong = key.endswith(("fontId", "numFmtId", "sheetId")) and not _DIGITS.fullmatch(said)
+            if is_wrong or key.rpartition("}")[2] not in kept.get(kind, "").split():
                 del each.attrib[key]
     return bytes(etree.tostring(root))
 
