@@ -74,6 +74,13 @@ def test_what_is_no_book_says_so() -> None:
         epub.read(stream.getvalue())
 
 
+def test_a_damaged_page_is_read_as_far_as_it_goes() -> None:
+    content = written("<body><p>The lake \0 is deep.<b>It is")
+    source = epub.read(content)
+    assert source.text == "The lake is deep.It is\n\nAfter."
+    assert source.notes == ["OPS/text/one.xhtml in it is damaged, so text may be missing"]
+
+
 def test_a_style_sheet_of_the_book_says_what_is_raised() -> None:
     page = '<html xmlns="http://www.w3.org/1999/xhtml"><head><link rel="stylesheet" href="../a%20b.css"/></head>'
     content = written(f'{page}<body><p>10<span class="up">6</span></p></body></html>')

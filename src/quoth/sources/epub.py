@@ -9,6 +9,7 @@ from functools import partial
 from urllib.parse import unquote
 
 from quoth.sources import html
+from quoth.sources.files import decode
 from quoth.sources.office import Archive, described
 from quoth.sources.source import Source, Text
 
@@ -32,8 +33,18 @@ def read(content: bytes) -> Source:
             raise ValueError("it is encrypted; only books without copy protection are read")
         if (page := archive.read(file)) is not None:
             text.gap()
-            html.write(page, text, f"part {number}, ", partial(_sheet, archive, file))
+            html.write(_readable(page, file, archive), text, f"part {number}, ", partial(_sheet, archive, file))
     return text.source(described(book), [*archive.notes.values()])
+
+
+def _readable(page: bytes, file: str, archive: Archive) -> bytes:
+    """A page of a book, without the bytes that are no characters."""
+    try:
+        decode(page)
+    except ValueError:
+        archive.notes[file] = f"{file} in it is damaged, so text may be missing"
+        return page.replace(b"\0", b" ").decode("utf-8", "replace").encode()
+    return page
 
 
 def _package(archive: Archive) -> str:

@@ -9,7 +9,7 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ STRICT = rb"http://purl\.oclc\.org/ooxml/(\w+)/", rb"http://schemas.openxmlforma
 """How the names of elements begin in documents that are saved as "strict", and how in all others."""
 _OLD = b"\xd0\xcf\x11\xe0"
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError)
+_TYPES, _PACKAGE = "[Content_Types].xml", "application/vnd.openxmlformats-package"
 _NOT_THIS = "not a document of this format, or damaged"
 Change = tuple[bytes, bytes] | Callable[[str, bytes], bytes]
 """A pattern and what is put in its place, or a function of a file's name and what is in it."""
@@ -84,19 +85,24 @@ class Archive:
             self.notes[name] = f"{name} in it is damaged, {left}"
         return root
 
-    def changed(self, *changes: Change) -> bytes:
-        """The archive with each of its files changed; what is left of damaged ones is such that parsers read it."""
+    def changed(self, *changes: Change, types: Mapping[str, str] | None = None) -> bytes:
+        """The archive with each of its files changed, and of damaged ones what can be read. `types` are
+        the kinds of files by patterns of their names, if the archive's own list of them is not to be trusted."""
         from lxml import etree
 
         with zipfile.ZipFile(stream := io.BytesIO(), "w") as new:
             for name in self._zip.namelist():
-                if (part := self.read(name)) is None:
+                if (part := self.read(name)) is None or (types and name == _TYPES):
                     continue
-                if name.endswith((".xml", ".rels")) and not root_of(part)[1] and (root := self.xml(name)) is not None:
+                if name.endswith((".xml", ".rels")) and not root_of(part)[1]:
+                    if (root := self.xml(name)) is None:
+                        continue
                     part = etree.tostring(root)
                 for change in changes:
                     part = change(name, part) if callable(change) else re.sub(*change, part)
                 new.writestr(name, part)
+            if types:
+                new.writestr(_TYPES, _typed(new.namelist(), types))
         return stream.getvalue()
 
     def related(self, name: str = "") -> dict[str, str]:
@@ -123,6 +129,22 @@ class Archive:
     def facts(self) -> Mapping[str, Any]:
         """The title, author and date of a document of Office, as its own properties have them."""
         return described(self.xml(self.related().get("core-properties", "")), "modified", "created")
+
+
+def _typed(names: Iterable[str], types: Mapping[str, str]) -> bytes:
+    """What [Content_Types].xml says, if files are of these kinds."""
+    from lxml import etree
+
+    space = "http://schemas.openxmlformats.org/package/2006/content-types"
+    root = etree.Element(f"{{{space}}}Types", nsmap={None: space})
+    etree.SubElement(root, f"{{{space}}}Default", Extension="rels", ContentType=f"{_PACKAGE}.relationships+xml")
+    etree.SubElement(root, f"{{{space}}}Default", Extension="xml", ContentType="application/xml")
+    for name in names:
+        kind = next((kind for pattern, kind in types.items() if re.search(pattern, name)), None)
+        if kind:
+            kind = f"application/vnd.openxmlformats-officedocument.{kind}+xml"
+            etree.SubElement(root, f"{{{space}}}Override", PartName=f"/{name}", ContentType=kind)
+    return bytes(etree.tostring(root))
 
 
 def root_of(content: bytes) -> tuple[Any, bool]:

@@ -8,15 +8,20 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from quoth.sources import tables
-from quoth.sources.office import STRICT, Archive, kind_of, opened
+from quoth.sources.office import STRICT, Archive, kind_of, opened, root_of
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.superscripts import joined
 from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = ("HEADER", "FOOTER", "SLIDE_NUMBER", "DATE")
 """What is on every slide."""
-_SHOW = rb"presentationml\.slideshow\.main", rb"presentationml.presentation.main"
-"""What a file is called that opens as a show (.ppsx), and what any other."""
+_TYPES = {
+    "presentation.xml$": "presentationml.presentation.main",
+    "slides/[^/]*$": "presentationml.slide",
+    "notesSlides/[^/]*$": "presentationml.notesSlide",
+}
+_READ = ("officeDocument", "slide", "notesSlide")
+"""The kinds of relations that lead to texts, not to layouts and pictures."""
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
 
@@ -38,9 +43,21 @@ def _opened(archive: Archive, content: bytes) -> Any:
         return Presentation(opened(content))
     except Exception:  # what is saved as "strict", or as a show, has other names; or it is damaged
         try:
-            return Presentation(io.BytesIO(archive.changed(STRICT, _SHOW)))
+            return Presentation(io.BytesIO(archive.changed(STRICT, _cut, types=_TYPES)))
         except Exception:
             raise ValueError("it has no slides that can be read; is it a presentation, and whole?") from None
+
+
+def _cut(name: str, part: bytes) -> bytes:
+    """A file of a presentation, without relations to what is not read."""
+    from lxml import etree
+
+    if not name.endswith(".rels") or (root := root_of(part)[0]) is None:
+        return part
+    for each in [*root.iterchildren()]:
+        if each.get("Type", "").rpartition("/")[2] not in _READ:
+            root.remove(each)
+    return bytes(etree.tostring(root))
 
 
 def _slide(text: Text, slide: Any, number: int) -> None:

@@ -31,10 +31,17 @@ _READ: Mapping[str, Mapping[str, str]] = {
     "styles.xml": {"numFmts": "", "numFmt": "numFmtId formatCode", "fonts": "", "font": "", "b": "val", "cellXfs": "",
                    "xf": "numFmtId fontId"},
     "workbook.xml": {"workbookPr": "date1904", "sheets": "", "sheet": "name sheetId state id"},
-    "core.xml": {},
 }  # fmt: skip
 """What is needed of a file, by the end of its name: elements and their attributes. openpyxl also reads the others, in
 which there may be what it does not know."""
+
+
+_NO_FACTS = b"<x:coreProperties xmlns:x='http://schemas.openxmlformats.org/package/2006/metadata/core-properties'/>"
+_TYPES = {
+    "workbook.xml$": "spreadsheetml.sheet.main",
+    "worksheets/[^/]*$": "spreadsheetml.worksheet",
+    "sharedStrings.xml$": "spreadsheetml.sharedStrings",
+}
 
 
 def read(content: bytes) -> Source:
@@ -48,7 +55,7 @@ def read(content: bytes) -> Source:
         if is_final(error):
             raise
         with archive.survived("the list of sheets"):
-            text = written(_sheets(archive.changed(STRICT, _flat, _simple), archive.survived))
+            text = written(_sheets(archive.changed(STRICT, _flat, _simple, types=_TYPES), archive.survived))
     if text is None:
         raise ValueError("it has no sheets that can be read; is it a workbook, and whole?")
     return text.source(archive.facts(), [*archive.notes.values()])
@@ -99,6 +106,8 @@ def _simple(name: str, part: bytes) -> bytes:
     """A file of a workbook with nothing but what is read here."""
     from lxml import etree
 
+    if name == "docProps/core.xml":
+        return _NO_FACTS
     kept = _READ.get(name.rpartition("/")[2])
     if kept is None or (root := root_of(part)[0]) is None:
         return part
