@@ -361,6 +361,8 @@ def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> R
         if len(content) > _MOST_BYTES:
             raise ValueError(f"more than {_MOST_BYTES:,} bytes; split it")
         read = worker.read(format, content)
+        if read.notes and not read.text:
+            raise ValueError(read.notes[0])
         for note in read.notes:
             warnings.warn(FileWarning(f"{name}: {note}"), stacklevel=2)
         yield 0, _of_file(name, read.text, read.source_map, read.metadata)

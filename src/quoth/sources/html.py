@@ -18,17 +18,9 @@ from quoth.sources.numbers import written
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.superscripts import LEVELS
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
+from quoth.sources.unread import has_own, is_inside, is_left_out
 
-_LEFT_OUT = re.compile(
-    "script|style|noscript|template|nav|footer|aside|button|datalist|svg|math|iframe|object|canvas|audio|video|dialog|"
-    "menu|head|del|s|strike|r[tp]|rtc|[!_].*|-comment"
-)
-_ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "menubar", "dialog"}
-_NOTES = {"footnote", "endnote", "rearnote", "doc-footnote", "doc-endnote"}
-_MARKS = {"backlink", "pagebreak", "doc-backlink", "doc-pagebreak"}
-"""Roles of what is not part of a book's text: the way back from a note, and numbers of pages."""
 _REFERENCES = {"noteref", "doc-noteref"}
-_POPUPS = {"true", "menu", "listbox", "tree", "grid", "dialog"}
 _BLOCKS = re.compile(
     "p|div|section|article|main|header|body|h[1-6]|blockquote|pre|[uod]l|d[td]|fig.*|table|address|details|summary|hr|"
     "fieldset|legend|center|t[dhr]|caption|t(head|body|foot)"
@@ -47,16 +39,14 @@ _EMPTY = re.compile(
 )
 """An element that XML lets end where it begins; HTML would put all that follows into it."""
 _DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
-_HEADING = re.compile("h[1-6]")
-_HIDDEN = re.compile(r"(?i)\b(display\s*:\s*none|visibility\s*:\s*hidden)\b")
 _COUNT = re.compile(r"[(\[]?\d{1,5}([.:]\d{1,5})?[a-z]?[.)\]]?")
 """The number of a line or a verse."""
-_TEXT = "p, li, td, h1, h2, h3, h4, dd, pre, article"
-"""What a form has in it that is more than controls and their names."""
 _DEEPEST = 500
 _MOST_SPANNED = 100
 _ENDS = ',.;:!?…—–)”’»"'
 _SPACE = Piece(" ", ())
+_MOST_PIECES = 9
+"""Of a label."""
 
 
 def read(content: bytes) -> Source:
@@ -124,41 +114,6 @@ def _with_paths(node: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield child, f"{path} > {step if _NAME.fullmatch(child.tag) else f'*:nth-child({elements})'}"
 
 
-def _is_left_out(node: Any) -> bool:
-    given = node.attributes
-    roles = {given.get("role"), *(given.get("epub:type") or "").split()}
-    if _LEFT_OUT.fullmatch(node.tag) and not (node.tag == "aside" and roles & _NOTES):
-        return not (node.tag == "button" and _HEADING.fullmatch(node.parent.tag))  # which shows what is below
-    if _HIDDEN.search(given.get("style") or "") or (node.tag == "form" and _is_bare(node)) or _is_menu(node):
-        return True
-    is_shut = "hidden" in given and given["hidden"] != "until-found"
-    hidden = is_shut or given.get("aria-hidden") == "true" or given.get("role") in _ROLES
-    is_banner = node.tag == "header" and node.css_first("h1") is None
-    return hidden or bool(roles & _MARKS) or (is_banner and not _is_inside(node, "article", "main", "section"))
-
-
-def _is_bare(form: Any) -> bool:
-    """Whether a form has nothing but controls, empty or without labels, and their names."""
-    filled = [each for each in form.css("input, select, textarea") if controls.value(each)]
-    has_label = form.css_first("label") is not None or any("aria-label" in each.attributes for each in filled)
-    return form.css_first(_TEXT) is None and not (filled and has_label)
-
-
-def _is_menu(node: Any) -> bool:
-    """Whether an element is what opens from a control beside it, or leads to the page in other languages."""
-    if node.tag in ("ul", "ol") and 1 < len(node.css("li > a[hreflang]")) == len(node.css("li")):
-        return True
-    before = node.prev if not node.tag.startswith("-") and node.tag != "label" else None
-    while before is not None and before.tag in ("-text", "-comment", "label") and not _has_own(before):
-        before = before.prev
-    opens = before is not None and (before.tag or "-").isalpha() and before.attributes.get("aria-haspopup") in _POPUPS
-    return opens and node.css_first("h1, h2, h3, p") is None
-
-
-def _has_own(node: Any) -> bool:
-    return node.tag == "-text" and bool((node.text_content or "").strip())
-
-
 def _first_number(node: Any) -> int | None:
     """That of a list's first item; None if its items have no numbers, or count backwards."""
     given = node.attributes
@@ -170,14 +125,6 @@ def _first_number(node: Any) -> int | None:
 def _whole(said: str | None) -> int | None:
     """A whole number; none has so many digits that Python refuses it."""
     return int(said) if said and _DIGITS.fullmatch(said) else None
-
-
-def _is_inside(node: Any, *tags: str) -> bool:
-    while node is not None and node.tag != "body":
-        if node.tag in tags:
-            return True
-        node = node.parent
-    return False
 
 
 class _Writer:
@@ -194,7 +141,7 @@ class _Writer:
         for child, where in _with_paths(node, path):
             if child.tag == "-text":
                 _append_characters(text, child, where)
-            elif _is_left_out(child):
+            elif is_left_out(child):
                 continue
             elif child.tag == "br":
                 text.gap("\n")
@@ -249,7 +196,7 @@ class _Writer:
     def _named(self, control: Any) -> tuple[str, Any]:
         """What a control is called, and its label, if that is shown."""
         label = self._labels.of(control)
-        if label is None or _is_left_out(label):
+        if label is None or is_left_out(label):
             return " ".join((control.attributes.get("aria-label") or "").split()), None
         return controls.said(label), label
 
@@ -275,6 +222,8 @@ class _Writer:
 
     def _rows(self, table: Any, path: str) -> tuple[list[list[Box]], int] | None:
         """A table's rows, and how many of the first are marked as headings; None if the table only lays out a page."""
+        if any(part.mem_id != table.mem_id for part in table.css("table, h1, h2")):
+            return None
         rows: list[list[Box]] = []
         marked = 0
         below: dict[int, tuple[int, Box]] = {}
@@ -312,8 +261,7 @@ class _Writer:
                 marked += is_head and marked == len(rows)
                 rows.append(row)
         beside = len(rows) == 1 and table.css_first("p + p") is not None
-        nested = any(part.mem_id != table.mem_id for part in table.css("table, h1, h2"))
-        return None if nested or beside or max(map(len, rows), default=0) < 2 else (rows, marked)
+        return None if beside or max(map(len, rows), default=0) < 2 else (rows, marked)
 
     def _texts(self, node: Any, path: str, pieces: list[Piece], is_raised: bool = False) -> None:
         """Appends what an element says in one line, to pieces; what is raised already is not raised again."""
@@ -322,7 +270,7 @@ class _Writer:
                 pieces.append(Piece(child.text_content or "", (where,)))
             elif child.tag == "br":
                 pieces.append(_SPACE)
-            elif _is_left_out(child):
+            elif is_left_out(child):
                 continue
             elif child.tag in controls.TAGS:
                 self._in_cell(child, where, pieces)
@@ -341,7 +289,7 @@ class _Writer:
 
     def _in_cell(self, control: Any, path: str, pieces: list[Piece]) -> None:
         (name, _), said = self._named(control), controls.value(control)
-        told = " ".join("".join(piece.text for piece in pieces).split())
+        told = " ".join("".join(piece.text for piece in pieces[-_MOST_PIECES:]).split())
         follows = bool(name) and told.endswith(name)
         if controls.is_box(control) and name:
             said = said or controls.OFF
@@ -353,7 +301,7 @@ class _Writer:
 
 def _append_characters(text: Text, node: Any, path: str) -> None:
     said = node.text_content or ""
-    if not _is_inside(node, "pre"):
+    if not is_inside(node, "pre"):
         text.pieces([Piece(said, (path,))])
         return
     for number, line in enumerate(said.split("\n")):
@@ -362,20 +310,30 @@ def _append_characters(text: Text, node: Any, path: str) -> None:
         text.add(line.rstrip(), path)
 
 
+def _only_text(node: Any) -> str:
+    """The text of an element that has nothing else, or of the only element in it."""
+    child = node.child
+    if child is not None and child.next is None and child.tag in ("span", "a", "b", "i"):
+        child = child.child
+    return (
+        (child.text_content or "").strip() if child is not None and child.next is None and child.tag == "-text" else ""
+    )
+
+
 def _apart(node: Any, shown: str, before: str) -> tuple[bool, bool]:
     """Whether the number of a line or a verse is to be kept apart from the text before, and from that behind."""
-    if node.tag not in ("span", "a") or not (node.attributes or shown) or not _COUNT.fullmatch(node.text().strip()):
+    if node.tag not in ("span", "a") or not (node.attributes or shown) or not _COUNT.fullmatch(_only_text(node)):
         return False, False
     if shown:
         return True, True
     after = node.next
-    while after is not None and after.tag == "-text" and not _has_own(after):
+    while after is not None and after.tag == "-text" and not has_own(after):
         after = after.next
     is_last = after is None or after.tag == "br"
     follows = "" if is_last else (after.text_content if after.tag == "-text" else after.text())[:1]
     ends_line = is_last and (before.isalpha() or before in _ENDS)
     begins_line = (not before or before.isspace()) and follows.isalpha() and not ("a" <= follows <= "z")
-    return ends_line and bool(before), begins_line and not _is_inside(node, "pre")
+    return ends_line and bool(before), begins_line and not is_inside(node, "pre")
 
 
 def _is_bold(cell: Any) -> bool:

@@ -4,7 +4,9 @@ Knows shapes in the order in which they were made, those of groups among them. D
 """
 
 import io
+import posixpath
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from quoth.sources import tables
@@ -28,10 +30,10 @@ _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 def read(content: bytes) -> Source:
     """The text of a presentation. Raises ValueError if it cannot be opened."""
     archive, text = Archive(content), Text("slide")
-    slides = _opened(archive, content).slides
-    for number, slide in enumerate(slides._sldIdLst, 1):
+    presentation = _opened(archive, content)
+    for number, slide in enumerate(presentation._element.get_or_add_sldIdLst(), 1):
         with archive.survived(f"slide {number}"):
-            _slide(text, slides.part.related_slide(slide.rId), number)
+            _slide(text, presentation.part.related_slide(slide.rId), number)
     return text.source(archive.facts(), [*archive.notes.values()])
 
 
@@ -43,21 +45,25 @@ def _opened(archive: Archive, content: bytes) -> Any:
         return Presentation(opened(content))
     except Exception:  # what is saved as "strict", or as a show, has other names; or it is damaged
         try:
-            return Presentation(io.BytesIO(archive.changed(STRICT, _cut, types=_TYPES)))
+            return Presentation(io.BytesIO(archive.changed(STRICT, partial(_cut, archive), types=_TYPES)))
         except Exception:
             raise ValueError("it has no slides that can be read; is it a presentation, and whole?") from None
 
 
-def _cut(name: str, part: bytes) -> bytes:
-    """A file of a presentation, without relations to what is not read."""
+def _cut(archive: Archive, name: str, part: bytes) -> bytes:
+    """A file of a presentation, without relations to what is not read, or cannot be."""
     from lxml import etree
 
     if not name.endswith(".rels") or (root := root_of(part)[0]) is None:
         return part
-    for each in [*root.iterchildren()]:
-        if each.get("Type", "").rpartition("/")[2] not in _READ:
-            root.remove(each)
-    return bytes(etree.tostring(root))
+    space = "http://schemas.openxmlformats.org/package/2006/relationships"
+    new, folder = etree.Element(f"{{{space}}}Relationships"), posixpath.dirname(posixpath.dirname(name))
+    for each in root.iterchildren("{*}Relationship"):
+        file = posixpath.normpath(posixpath.join("/", folder, each.get("Target", "")))[1:]
+        target = archive.xml(file) if each.get("Type", "").rpartition("/")[2] in _READ else None
+        if target is not None and "}" in target.tag:
+            etree.SubElement(new, f"{{{space}}}Relationship", dict(each.attrib))
+    return bytes(etree.tostring(new))
 
 
 def _slide(text: Text, slide: Any, number: int) -> None:

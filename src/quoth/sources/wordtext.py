@@ -4,11 +4,12 @@ Knows what was deleted, is hidden, raised or asked for, and what a form is fille
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from quoth.sources.numbering import WAYS
 from quoth.sources.numbers import written
-from quoth.sources.office import whole
+from quoth.sources.office import kind_of, whole
 from quoth.sources.superscripts import joined
 from quoth.sources.wordml import Styles, W, attribute, below, is_on, symbol
 
@@ -16,9 +17,12 @@ NOTES = {"footnote": "decimal", "endnote": "lowerRoman"}
 """The kinds of notes, and how they are numbered if a document does not say."""
 _UNSEEN = {W + name for name in ("vanish", "strike", "dstrike")}
 _LEVELS = {"superscript": "super", "subscript": "sub"}
-_FILLED = ("text", "date", "dropDownList", "comboBox", "checkbox")
+_FILLED = {"text", "date", "dropDownList", "comboBox", "checkbox"}
 _LEFT_OUT = ("}del", "}moveFrom", "}instrText", "}Fallback", "}pPr", "}rPr")
+_ASKING = {"PlaceholderText", "Placeholder Text"}
 _ON, _OFF = "☒", "☐"
+_MOST_RUNS = 200
+"""Of a field, in which its text is looked for."""
 _LEVEL, _SAID, _LABEL = "quoth-level", "quoth-said", "quoth-label"
 """Attributes that are put into the tree: of a run, whether it is raised; of a field or a reference, its text; of a
 paragraph, the name of the control that is all of it."""
@@ -39,19 +43,19 @@ def prepare(root: Any, styles: Styles) -> None:
     for field in root.iter(W + "fldChar"):
         if (value := _filled(below(field, "ffData"))) and not _result(field).strip():
             field.set(_SAID, value)
-    for control in root.iter(W + "sdt"):
-        _label(control)
+    _label(root)
 
 
 def _asked_for(root: Any, styles: Styles) -> Iterator[Any]:
     """The texts of content controls that only say what is to be written there."""
     for control in root.iter(W + "sdt"):
-        is_empty = is_on(below(control, "sdtPr", "showingPlcHdr"))
-        for said in control.iter(W + "t"):
-            style = attribute(below(said.getparent(), "rPr", "rStyle"))
+        if is_on(below(control, "sdtPr", "showingPlcHdr")):
+            yield from control.iter(W + "t")
+    for run in root.iter(W + "r"):
+        if style := attribute(below(run, "rPr", "rStyle")):
             names = {style, *(attribute(below(each, "name")) for each in styles.based(style)[:1])}
-            if is_empty or names & {"PlaceholderText", "Placeholder Text"}:
-                yield said
+            if names & _ASKING and next(run.iterancestors(W + "sdt"), None) is not None:
+                yield from run.iter(W + "t")
 
 
 def _in_code(root: Any) -> Iterator[Any]:
@@ -84,30 +88,36 @@ def _filled(form: Any) -> str:
 
 def _result(field: Any) -> str:
     """The text of a field that begins here, as far as its paragraph has it."""
-    depth, is_code, said = 0, True, ""
-    paragraph = next(field.iterancestors(W + "p"), None)
-    parts = () if paragraph is None else paragraph.iter(W + "fldChar", W + "t")
-    for part in parts:
-        if part is field or depth:
+    depth, is_code, said = 1, True, ""
+    for run in islice(field.getparent().itersiblings(W + "r"), _MOST_RUNS):
+        for part in run.iter(W + "fldChar", W + "t"):
             kind = attribute(part, "fldCharType")
             depth += (kind == "begin") - (kind == "end")
             is_code = is_code and kind != "separate"
-            said += "" if is_code else part.text or ""
             if not depth:
-                break
+                return said
+            said += "" if is_code else part.text or ""
     return said
 
 
-def _label(control: Any) -> None:
-    """Gives a paragraph that is nothing but a filled control the name of that, if the text does not show another."""
+def _label(root: Any) -> None:
+    """Gives a paragraph that is nothing but one filled control the name of that, which the text does not show."""
+    controls: dict[Any, list[Any]] = {}
+    for control in root.iter(W + "sdt"):
+        inner = [*islice(control.iter(W + "p"), 2)] or [*islice(control.iterancestors(W + "p"), 1)]
+        controls.setdefault(inner[0] if len(inner) == 1 else None, []).append(control)
+    for paragraph, found in controls.items():
+        name = _name(found[0]) if len(found) == 1 and paragraph is not None else ""
+        if name and characters(found[0]).strip() == characters(paragraph).strip() != "":
+            paragraph.set(_LABEL, name)
+
+
+def _name(control: Any) -> str:
+    """What a field, a choice or a box is called; "" if nothing, or if it shows a property of the document."""
     properties = below(control, "sdtPr")
-    kinds = () if properties is None else [str(each.tag).rpartition("}")[2] for each in properties]
-    name = " ".join(attribute(below(properties, "alias")).split())
-    if not name or not {*kinds} & {*_FILLED} or "dataBinding" in kinds:
-        return
-    paragraphs = [*control.iter(W + "p")] or [*control.iterancestors(W + "p")][:1]
-    if len(paragraphs) == 1 and characters(control).strip() == characters(paragraphs[0]).strip() != "":
-        paragraphs[0].set(_LABEL, name)
+    kinds = {kind_of(each) for each in (() if properties is None else properties)}
+    shown = kinds & _FILLED and "dataBinding" not in kinds
+    return " ".join(attribute(below(properties, "alias")).split()) if shown else ""
 
 
 def label_of(paragraph: Any) -> str:
