@@ -53,6 +53,11 @@ CHOICES = "".join(f'<w:listEntry w:val="{each}"/>' for each in ("Small", "Large"
         (para(r("H"), r("2", '<w:vertAlign w:val="subscript"/>'), r("O")), "H₂O"),
         (para(r("10"), r("6", '<w:rStyle w:val="Mark"/>'), r("x", '<w:vertAlign w:val="baseline"/>')), "10⁶x"),
         (
+            para(r("10"), r("6", '<w:position w:val="8"/><w:sz w:val="19"/>'), r(" kg, up", '<w:sz w:val="24"/>'))
+            + para(r("10", '<w:sz w:val="24"/>'), r("2", '<w:position w:val="4"/><w:sz w:val="24"/>')),
+            "10⁶ kg, up\n\n102",
+        ),
+        (
             table(cells(para(r("Mass")), para(r("10"), up("6"), r(" kg"))), cells(p("Name"), p("Oak"))),
             "Mass | 10⁶ kg\nName | Oak",
         ),

@@ -38,12 +38,22 @@ def prepare(root: Any, styles: Styles) -> None:
         properties = below(run, "rPr")
         named = styles.based(attribute(below(properties, "rStyle")))
         said = (below(each, "vertAlign") for each in (properties, *(below(style, "rPr") for style in named)))
-        if level := _LEVELS.get(attribute(next((each for each in said if each is not None), None))):
+        own = attribute(next((each for each in said if each is not None), None))
+        if level := _LEVELS.get(own, "") if own else _moved(run):
             run.set(_LEVEL, level)
     for field in root.iter(W + "fldChar"):
         if (value := _filled(below(field, "ffData"))) and not _result(field).strip():
             field.set(_SAID, value)
     _label(root)
+
+
+def _moved(run: Any) -> str:
+    """Whether a run is moved up ("super") or down ("sub") in letters that are smaller than those before it."""
+    properties = below(run, "rPr")
+    up, size = (whole(attribute(below(properties, name)), 0) for name in ("position", "sz"))
+    before = next(run.itersiblings(W + "r", preceding=True), None) if up and size else None
+    usual = 0 if before is None else whole(attribute(below(before, "rPr", "sz")), size + 1)
+    return ("super" if up > 0 else "sub") if usual > size else ""
 
 
 def _asked_for(root: Any, styles: Styles) -> Iterator[Any]:
