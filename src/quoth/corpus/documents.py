@@ -365,7 +365,7 @@ def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> R
             raise ValueError(read.notes[0])
         for note in read.notes:
             warnings.warn(FileWarning(f"{name}: {note}"), stacklevel=2)
-        yield 0, _of_file(name, read.text, read.source_map, read.metadata)
+        yield 0, _of_file(name, *read[:3])
     except (InputError, ValueError) as error:
         yield 0, ValueError(str(error))
 

@@ -14,9 +14,9 @@ from typing import Any
 from quoth.sources import controls, tables
 from quoth.sources.css import classes_of, shown_as
 from quoth.sources.files import decode, meant
+from quoth.sources.levels import LEVELS
 from quoth.sources.numbers import written
 from quoth.sources.source import Piece, Source, Text
-from quoth.sources.superscripts import LEVELS
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 from quoth.sources.unread import has_own, is_inside, is_left_out
 

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from quoth.sources import tables
+from quoth.sources.levels import joined
 from quoth.sources.office import STRICT, Archive, kind_of, opened, root_of
 from quoth.sources.source import Piece, Source, Text
-from quoth.sources.superscripts import joined
 from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = ("HEADER", "FOOTER", "SLIDE_NUMBER", "DATE")

@@ -21,8 +21,8 @@ _STRANGE = re.compile(r"[\x00\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's text, its runs (`quoth.source_map`), what else is known of it, and the kind of its places; `notes` say
-    what of the file was damaged."""
+    """A file's text, its runs (`quoth.source_map`), what else is known of it, the kind of its places, and what is to be
+    told of the reading."""
 
     text: str
     runs: Sequence[Run]
@@ -170,7 +170,7 @@ class Text:
             self._length -= len(self._gap) + len(mark)
 
     def source(self, metadata: Mapping[str, Any], notes: Sequence[str] = ()) -> Source:
-        """What was put together, and those of these facts that are known."""
+        """What was put together, those of these facts that are known, and what is to be told."""
         known = {name: value for name, value in metadata.items() if value not in (None, "")}
         return Source("".join(self._parts), self._runs, known, self._kind, notes)
 

@@ -5,9 +5,6 @@ raised number is a power or the mark of a note: it writes both as the page shows
 """
 
 import re
-from collections.abc import Iterable
-from itertools import groupby
-from operator import itemgetter
 
 _RAISED = dict(
     zip(
@@ -64,16 +61,3 @@ def _written(text: str, bare: str, before: str, table: dict[str, str], mark: str
 def _is_one(compact: str, spaced: str) -> bool:
     """Whether white space, if there is any, separates numbers and signs, not words."""
     return compact == spaced or not re.search(r"[^\W\d]{2}", compact)
-
-
-LEVELS = {"super": raised, "sub": lowered}
-
-
-def joined(parts: Iterable[tuple[str, str]]) -> str:
-    """A text of parts, each with its level: "super", "sub", or "" for the line itself. Parts of a level are one run."""
-    runs, before = [], ""
-    for level, group in groupby((part for part in parts if part[0]), itemgetter(1)):
-        run = "".join(text for text, _ in group)
-        runs.append(LEVELS[level](run, before) if level else run)
-        before = runs[-1][-1:]
-    return "".join(runs)

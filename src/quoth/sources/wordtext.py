@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from quoth.sources.levels import joined
 from quoth.sources.numbering import WAYS
 from quoth.sources.numbers import written
 from quoth.sources.office import kind_of, whole
-from quoth.sources.superscripts import joined
 from quoth.sources.wordml import Styles, W, attribute, below, is_on, symbol
 
 NOTES = {"footnote": "decimal", "endnote": "lowerRoman"}

@@ -10,6 +10,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from threading import Event, Timer
@@ -28,12 +29,12 @@ Answer = tuple[dict[str, Any], list[bytes]]
 
 
 class Read(NamedTuple):
-    """A file's text, its source map, what else is known of it, and what of it is damaged."""
+    """A file's text, its source map, what else is known of it, and what is to be told of the reading."""
 
     text: str
     source_map: bytes
     metadata: dict[str, Any]
-    notes: list[str]
+    notes: Sequence[str] = ()
 
 
 class Worker:

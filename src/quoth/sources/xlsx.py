@@ -10,10 +10,10 @@ from decimal import ROUND_HALF_UP, Decimal
 from itertools import product
 from typing import Any
 
+from quoth.sources.levels import joined
 from quoth.sources.office import STRICT, Archive, kind_of, opened, root_of
 from quoth.sources.sheets import Row, written
 from quoth.sources.source import Piece, Source, is_final
-from quoth.sources.superscripts import joined
 from quoth.sources.tables import COVERED, EMPTY, Box
 
 _PERCENT = re.compile(r"[#,0]+(?:\.(0{0,9})(#{0,9}))? ?%")
