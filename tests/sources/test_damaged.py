@@ -6,6 +6,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from written import docx, lines, pdf, pptx, repacked, xlsx
 
 from quoth.corpus.documents import read_documents
 from quoth.errors import FileWarning, InputError
+from quoth.sources.office import described, root_of
 from quoth.sources.worker import Worker
 
 PYTHON = re.compile(r"Error\b|Exception|Traceback|0x[0-9a-f]|[<>{}]|object at|\bNone\b|list index|subscriptable|"
@@ -121,3 +123,70 @@ def test_nor_has_one_of_the_other_readers(tmp_path: Path, suffix: str) -> None:
                 errors.append(error)
         for said in [*map(str, errors), *(str(each.message) for each in told)]:
             assert not PYTHON.search(said.replace(str(tmp_path), "")), said
+
+
+def test_what_can_be_read_of_a_word_document_is_read_and_a_warning_names_the_rest(tmp_path: Path) -> None:
+    content = docx("It opened in 1998.", TABLE)
+    whole = "It opened in 1998.\n\nCountry: Kenya | Capital: Nairobi\nCountry: Uganda | Capital: Kampala"
+    cases = {
+        "styles": ("word/styles.xml", rb"(?s)^.*$", b"nonsense", whole),
+        "cut": ("word/styles.xml", rb"(?s).{400}$", b"", whole),
+        "open": ("word/document.xml", rb"</w:t>", b"", whole),
+        "end": ("word/document.xml", rb"(?s)<w:tbl>.*", b"<w:tb", "It opened in 1998."),
+        "facts": ("docProps/core.xml", rb"</dc:creator>", b"", whole),
+    }
+    for name, (part, pattern, instead, text) in cases.items():
+        bad = repacked(
+            content,
+            lambda each, old, case=(part, pattern, instead): (
+                re.sub(*case[1:], old, count=1) if each == case[0] else old
+            ),
+        )
+        (file := tmp_path / f"{name}.docx").write_bytes(bad)
+        with pytest.warns(FileWarning, match=f"^{name}.docx: {part} in it is damaged, ") as told:
+            [document] = read_documents(file)
+        assert (document.text, len(told)) == (text, 1)
+    (file := tmp_path / "all.docx").write_bytes(repacked(content, lambda _, old: old[:50]))
+    with pytest.raises(
+        InputError, match=r"all\.docx: it has no text: it is not a Word document, or is damaged; fix it"
+    ):
+        list(read_documents(file))
+
+
+@pytest.mark.parametrize("format", ["docx", "odt", "epub", "pptx", "xlsx"])
+def test_a_part_with_bytes_that_changed_is_named(format: str) -> None:
+    """A part that is unpacked wrongly is left out; that which has the text cannot be."""
+    content = bytearray(FILES[format])
+    parts = {"docx": "word/styles.xml", "odt": "meta.xml", "epub": "OPS/text/two b.xhtml", "xlsx": "xl/styles.xml"}
+    part = parts.get(format, "ppt/theme/theme1.xml")
+    info = zipfile.ZipFile(io.BytesIO(content)).getinfo(part)
+    at = info.header_offset + 30 + len(part) + info.compress_size // 2
+    content[at] ^= 0xFF
+    source = import_module(f"quoth.sources.{format}").read(bytes(content))
+    assert source.text
+    assert any(part in note for note in source.notes) or format == "pptx"  # which does not read a theme
+
+
+def test_an_archive_with_a_password_says_so() -> None:
+    content = bytearray(FILES["odt"])
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        for found in re.finditer(re.escape(mark), content):
+            content[found.start() + offset] |= 1
+    with pytest.raises(ValueError, match="it is encrypted; save it again, without a password"):
+        import_module("quoth.sources.odt").read(bytes(content))
+
+
+@pytest.mark.parametrize(
+    ("core", "facts"),
+    [
+        ("<dc:creator>python-docx</dc:creator><dc:date>2013-12-23T23:15:00Z</dc:date>", ("", "", "")),
+        ("<dc:title>PowerPoint Presentation</dc:title><dc:creator>Apache POI</dc:creator>", ("", "", "")),
+        ("<dc:title>On  openpyxl</dc:title><dc:date>0101-01-01T00:00:00+00:00</dc:date>", ("On openpyxl", "", "")),
+        ("<dc:creator>Ann\nLee</dc:creator><dc:date>1924</dc:date>", ("", "Ann Lee", "1924")),
+        ("<dc:date>2024-05-01T10:00:00</dc:date>", ("", "", "2024-05-01")),
+        ("<dc:date>1 May 2024</dc:date><dc:date>2025</dc:date>", ("", "", "1 May 2024")),
+    ],
+)
+def test_facts_that_a_program_makes_up_are_none(core: str, facts: tuple[str, str, str]) -> None:
+    part, _ = root_of(f'<meta xmlns:dc="http://purl.org/dc/elements/1.1/">{core}</meta>'.encode())
+    assert tuple(described(part).values()) == facts

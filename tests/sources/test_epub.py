@@ -71,7 +71,7 @@ def test_what_is_no_book_says_so() -> None:
         epub.read(written(encryption=_LOCKED.format("OPS/text/two%20b.xhtml")))
     stream = io.BytesIO()
     zipfile.ZipFile(stream, "w").close()
-    with pytest.raises(ValueError, match="is it an e-book"):
+    with pytest.raises(ValueError, match="it is not an e-book"):
         epub.read(stream.getvalue())
 
 

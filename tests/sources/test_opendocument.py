@@ -203,7 +203,7 @@ def test_visible_sheets_by_name_and_cells_that_are_repeated() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (written("", kind="spreadsheet"), "it has no text; is it an OpenDocument text"),
+        (written("", kind="spreadsheet"), "it has no text: it is not an OpenDocument text"),
         (written("", manifest="<manifest><encryption-data/></manifest>"), "without a password"),
         (written("", kind="presentation"), "it has no text"),
     ],

@@ -332,7 +332,7 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
         for number, row in enumerate(rows, 1):
             yield number, {key: plain(value) for key, value in row.items()}
     except pyarrow.ArrowException as error:
-        raise InputError(f"{name}: not a Parquet file that can be read; is it whole?") from error
+        raise InputError(f"{name}: not a Parquet file, or damaged") from error
 
 
 def _read_text(stream: IO[bytes], name: str, read: Callable[[str], Marked]) -> Records:

@@ -30,7 +30,7 @@ def read(content: bytes) -> Source:
     main = archive.related().get("officeDocument", "word/document.xml")
     document = archive.xml(main, STRICT)
     if (body := below(document, "body")) is None:
-        raise ValueError("it has no text; is it a Word document, and whole?")
+        raise ValueError("it has no text: it is not a Word document, or is damaged")
     related, folder = archive.related(main), posixpath.dirname(main)
     parts = {kind: archive.xml(related.get(kind, posixpath.join(folder, f"{kind}.xml")), STRICT) for kind in _KINDS}
     styles = Styles(parts.get("styles"))

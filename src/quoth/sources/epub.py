@@ -21,7 +21,7 @@ def read(content: bytes) -> Source:
     archive, text = Archive(content), Text("element")
     package = _package(archive)
     if (book := archive.xml(package)) is None:
-        raise ValueError("it has no list of its parts; is it an e-book, and whole?")
+        raise ValueError("it has no list of its parts: it is not an e-book, or is damaged")
     files = {each.get("id"): each for each in book.iterfind("{*}manifest/{*}item")}
     locked = _locked(archive)
     for number, reference in enumerate(book.iterfind("{*}spine/{*}itemref"), 1):

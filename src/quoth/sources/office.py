@@ -9,6 +9,7 @@ import posixpath
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -18,10 +19,11 @@ from quoth.sources.source import is_final
 _MOST_BYTES, _MOST_FILES = 1 << 30, 100_000
 _CORE = "{http://purl.org/dc/elements/1.1/}"
 _OF_PROGRAMS = re.compile(
-    "python-docx|openpyxl|Apache POI|PowerPoint Presentation|0101-01-01.*|2013-12-23T23:15:00Z|2013-01-27T09:1.:..Z"
+    "python-docx|openpyxl|Apache POI|PowerPoint Presentation|0101-01-01.*|2013-12-23T23:15:00.*|2013-01-27T09:1.:.*"
 )
 """Facts that a program puts into every file: its own name, the name of a kind of file, the day of its template."""
 _DAY = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}(?![0-9])")
+_TAG = re.compile(rb"<(/?)([A-Za-z_][\w:.-]*)([^<>]*)>")
 _DIGITS = re.compile("-?[0-9]{1,9}")
 STRICT = rb"http://purl\.oclc\.org/ooxml/(\w+)/", rb"http://schemas.openxmlformats.org/\1/2006/"
 """How the names of elements begin in documents that are saved as "strict", and how in all others."""
@@ -159,9 +161,30 @@ def root_of(content: bytes) -> tuple[Any, bool]:
         if b"<!ENTITY" in content:
             return None, False
     try:
-        return etree.fromstring(content, etree.XMLParser(recover=True, **options)), False
+        return etree.fromstring(_balanced(content), etree.XMLParser(recover=True, **options)), False
     except (etree.XMLSyntaxError, ValueError):
         return None, False
+
+
+def _balanced(content: bytes) -> bytes:
+    """A file in XML in which each element ends: an end without a beginning goes, and one that ends another element
+    ends those in it too. lxml takes any end for that of the last element, so that all the rest would be in it."""
+    parts: list[bytes] = []
+    opened: list[bytes] = []
+    counts, at = Counter[bytes](), 0
+    for tag in _TAG.finditer(content):
+        ends, name, rest = tag.groups()
+        parts.append(content[at : tag.start() if ends else tag.end()])
+        at = tag.end()
+        if not ends and not rest.endswith(b"/"):
+            opened.append(name)
+            counts[name] += 1
+        while ends and counts[name]:
+            counts[last := opened.pop()] -= 1
+            parts.append(b"</" + last + b">")
+            if last == name:
+                break
+    return b"".join([*parts, content[at:], *(b"</" + name + b">" for name in reversed(opened))])
 
 
 def kind_of(part: Any) -> str:

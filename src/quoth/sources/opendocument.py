@@ -34,7 +34,7 @@ def body_of(archive: Archive, kind: str) -> Any:
     content = archive.xml("content.xml")
     body = None if content is None else content.find(f"{{*}}body/{{*}}{kind}")
     if body is None:
-        raise ValueError(f"it has no {kind}; is it an OpenDocument {kind}, and whole?")
+        raise ValueError(f"it has no {kind}: it is not an OpenDocument {kind}, or is damaged")
     return body
 
 

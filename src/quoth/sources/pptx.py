@@ -47,7 +47,7 @@ def _opened(archive: Archive, content: bytes) -> Any:
         try:
             return Presentation(io.BytesIO(archive.changed(STRICT, partial(_cut, archive), types=_TYPES)))
         except Exception:
-            raise ValueError("it has no slides that can be read; is it a presentation, and whole?") from None
+            raise ValueError("it has no slides that can be read: it is not a presentation, or is damaged") from None
 
 
 def _cut(archive: Archive, name: str, part: bytes) -> bytes:

@@ -57,7 +57,7 @@ def read(content: bytes) -> Source:
         with archive.survived("the list of sheets"):
             text = written(_sheets(archive.changed(STRICT, _flat, _simple, types=_TYPES), archive.survived))
     if text is None:
-        raise ValueError("it has no sheets that can be read; is it a workbook, and whole?")
+        raise ValueError("it has no sheets that can be read: it is not a workbook, or is damaged")
     return text.source(archive.facts(), [*archive.notes.values()])
 
 
