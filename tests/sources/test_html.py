@@ -167,6 +167,7 @@ def test_a_cell_spans_rows_of_its_part_of_the_table(rows: str, text: str) -> Non
         ("<p>in the Hofgarten,<span class=lnum>10</span><br>And drank", "in the Hofgarten, 10\nAnd drank"),
         ("<p><span id=v1>१</span><span>नारायणं</span>", "१ नारायणं"),
         ("<style>.n {float: right}</style><p>she said <span class=n>20</span>to me", "she said 20 to me"),
+        ("<p>It costs <span class=a>9.</span><span class=b>99</span><br>", "It costs 9.99"),
         (
             "<p>On the <span class=x>1</span>st of May, COVID-<span class=y>19</span> and",
             "On the 1st of May, COVID-19 and",

@@ -76,9 +76,8 @@ def write(content: bytes, text: Text, before: str = "", sheets: Callable[[str], 
     if page.body is None:
         raise ValueError("no body in it; is it a web page?")
     linked = [sheets(link.attributes.get("href") or "") for link in page.css("link[rel=stylesheet]")]
-    styles = [sheet.decode("utf-8", "replace") for sheet in linked if sheet] + [
-        style.text() for style in page.css("style")
-    ]
+    styles = [sheet.decode("utf-8", "replace") for sheet in linked if sheet]
+    styles += [style.text() for style in page.css("style")]
     whole = page.css_first("main") or page.css_first("[role=main]") or page.body
     _Writer(text, page, "\n".join(styles)).append(whole, before + _path(whole))
     return page
@@ -191,7 +190,7 @@ class _Writer:
         pieces: list[Piece] = []
         self._texts(node, path, pieces, is_raised=True)
         said = "".join(piece.text for piece in pieces)
-        return [Piece(LEVELS[shown](said, before), pieces[0].place if len(pieces) == 1 else (path,))]
+        return [Piece(LEVELS[shown](said, before[-1:]), pieces[0].place if len(pieces) == 1 else (path,))]
 
     def _named(self, control: Any) -> tuple[str, Any]:
         """What a control is called, and its label, if that is shown."""
@@ -278,7 +277,7 @@ class _Writer:
                 self._texts(child, where, pieces, is_raised)
                 pieces.append(_SPACE)
             else:
-                before, shown = "".join(piece.text for piece in pieces[-1:])[-1:], self._shown(child)
+                before, shown = "".join(piece.text for piece in pieces[-3:])[-2:], self._shown(child)
                 if shown in LEVELS and not is_raised:
                     pieces += self._level(child, where, shown, before)
                     continue
@@ -315,9 +314,8 @@ def _only_text(node: Any) -> str:
     child = node.child
     if child is not None and child.next is None and child.tag in ("span", "a", "b", "i"):
         child = child.child
-    return (
-        (child.text_content or "").strip() if child is not None and child.next is None and child.tag == "-text" else ""
-    )
+    is_all = child is not None and child.next is None and child.tag == "-text"
+    return (child.text_content or "").strip() if is_all else ""
 
 
 def _apart(node: Any, shown: str, before: str) -> tuple[bool, bool]:
@@ -331,9 +329,9 @@ def _apart(node: Any, shown: str, before: str) -> tuple[bool, bool]:
         after = after.next
     is_last = after is None or after.tag == "br"
     follows = "" if is_last else (after.text_content if after.tag == "-text" else after.text())[:1]
-    ends_line = is_last and (before.isalpha() or before in _ENDS)
-    begins_line = (not before or before.isspace()) and follows.isalpha() and not ("a" <= follows <= "z")
-    return ends_line and bool(before), begins_line and not is_inside(node, "pre")
+    ends_line = is_last and (before[-1:].isalpha() or (before[-1:] in _ENDS and before[:-1].isalpha()))
+    begins_line = not before.strip() and follows.isalpha() and not ("a" <= follows <= "z")
+    return ends_line, begins_line and not is_inside(node, "pre")
 
 
 def _is_bold(cell: Any) -> bool:

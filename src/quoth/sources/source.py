@@ -113,8 +113,8 @@ class Text:
 
     @property
     def before(self) -> str:
-        """The character before the next text: white space if a gap is asked for, "" at the beginning."""
-        return self._gap[-1:] or "".join(self._parts[-1:])[-1:]
+        """The two characters before the next text: white space if a gap is asked for, "" at the beginning."""
+        return self._gap or "".join(self._parts[-3:])[-2:]
 
     def ends_with(self, said: str) -> bool:
         """Whether these words are the last ones."""

@@ -47,7 +47,7 @@ _TYPES = {
 def read(content: bytes) -> Source:
     """The text of a workbook. Raises ValueError if it cannot be opened."""
     archive, text = Archive(content), None
-    if any(_has_raised(name, archive.read(name) or b"") for name in archive.names):
+    if any(_has_raised(name, archive.read(name) or b"") for name in archive.names if name.endswith(".xml")):
         content = archive.changed(_flat)
     try:
         text = written(_sheets(content, nullcontext))
