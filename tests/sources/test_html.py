@@ -164,6 +164,11 @@ def test_a_cell_spans_rows_of_its_part_of_the_table(rows: str, text: str) -> Non
             "<p><ruby>山<rp>(</rp><rt>やま</rt><rp>)</rp></ruby>の<ruby><rb>道</rb><rtc><rt>みち</rt></rtc></ruby>",
             "山の道",
         ),
+        (
+            "<p><sup>1</sup>In the beginning <sup class=v>2</sup>He and <sup>3</sup>the",
+            "¹ In the beginning ² He and ³ the",
+        ),
+        ("<p>Dated by <sup>14</sup>C, not <sup>3</sup>He; 5<sup>2</sup>and", "Dated by ¹⁴C, not ³He; 5²and"),
         ("<p>in the Hofgarten,<span class=lnum>10</span><br>And drank", "in the Hofgarten, 10\nAnd drank"),
         ("<p><span id=v1>१</span><span>नारायणं</span>", "१ नारायणं"),
         ("<style>.n {float: right}</style><p>she said <span class=n>20</span>to me", "she said 20 to me"),

@@ -50,6 +50,10 @@ CHOICES = "".join(f'<w:listEntry w:val="{each}"/>' for each in ("Small", "Large"
     ("body", "text"),
     [
         (para(r("Built in 1998"), up("3"), r(", 10"), up("-"), up("3"), r(" m")), "Built in 1998³, 10⁻³ m"),
+        (
+            para(up("1"), r("In the beginning "), up("2"), r("the end "), up("14"), r("C")),
+            "¹ In the beginning ² the end ¹⁴C",
+        ),
         (para(r("H"), r("2", '<w:vertAlign w:val="subscript"/>'), r("O")), "H₂O"),
         (para(r("10"), r("6", '<w:rStyle w:val="Mark"/>'), r("x", '<w:vertAlign w:val="baseline"/>')), "10⁶x"),
         (

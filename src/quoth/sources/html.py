@@ -14,7 +14,7 @@ from typing import Any
 from quoth.sources import controls, tables
 from quoth.sources.css import classes_of, shown_as
 from quoth.sources.files import decode, meant
-from quoth.sources.levels import LEVELS
+from quoth.sources.levels import LEVELS, is_verse
 from quoth.sources.numbers import written
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
@@ -165,7 +165,10 @@ class _Writer:
                 self.append(child, where, depth + 1)
                 text.gap("\n" if child.tag in ("ul", "ol", "p") and node.tag == "li" else "\n\n")
             elif (shown := self._shown(child)) in LEVELS:
-                text.pieces(self._level(child, where, shown, text.before))
+                before, said = text.before, child.text().strip() if shown == "super" else ""
+                text.pieces(self._level(child, where, shown, before))
+                if said.isdigit() and is_verse(said, before, _behind(child), bool(child.attributes)):
+                    text.gap(" ")
             else:
                 ahead, behind = _apart(child, shown, text.before)
                 text.gap(" " if ahead else "")
@@ -309,6 +312,16 @@ def _append_characters(text: Text, node: Any, path: str) -> None:
         text.add(line.rstrip(), path)
 
 
+def _behind(node: Any) -> str:
+    """The text right behind an element."""
+    after = node.next
+    return (
+        ""
+        if after is None or after.tag == "br"
+        else (after.text_content or "" if after.tag == "-text" else after.text())
+    )
+
+
 def _only_text(node: Any) -> str:
     """The text of an element that has nothing else, or of the only element in it."""
     child = node.child
@@ -328,7 +341,7 @@ def _apart(node: Any, shown: str, before: str) -> tuple[bool, bool]:
     while after is not None and after.tag == "-text" and not has_own(after):
         after = after.next
     is_last = after is None or after.tag == "br"
-    follows = "" if is_last else (after.text_content if after.tag == "-text" else after.text())[:1]
+    follows = "" if is_last else _behind(node)[:1]
     ends_line = is_last and (before[-1:].isalpha() or (before[-1:] in _ENDS and before[:-1].isalpha()))
     begins_line = not before.strip() and follows.isalpha() and not ("a" <= follows <= "z")
     return ends_line, begins_line and not is_inside(node, "pre")
