@@ -170,7 +170,7 @@ def read_text(path: str | Path) -> str:
 def _reason(error: Exception) -> str:
     """The system's message (no permission, for example), or that the file is damaged."""
     message = error.strerror if isinstance(error, OSError) else None
-    return message or f"the file is damaged or truncated ({error})"
+    return message or "the file is damaged or truncated"
 
 
 def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners) -> Iterator[Document]:
@@ -332,7 +332,7 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
         for number, row in enumerate(rows, 1):
             yield number, {key: plain(value) for key, value in row.items()}
     except pyarrow.ArrowException as error:
-        raise InputError(f"{name}: not a Parquet file that can be read ({error})") from error
+        raise InputError(f"{name}: not a Parquet file, or damaged") from error
 
 
 def _read_text(stream: IO[bytes], name: str, read: Callable[[str], Marked]) -> Records:
@@ -360,7 +360,12 @@ def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> R
         check_parsers([format])
         if len(content) > _MOST_BYTES:
             raise ValueError(f"more than {_MOST_BYTES:,} bytes; split it")
-        yield 0, _of_file(name, *worker.read(format, content))
+        read = worker.read(format, content)
+        if read.notes and not read.text:
+            raise ValueError(read.notes[0])
+        for note in read.notes:
+            warnings.warn(FileWarning(f"{name}: {note}"), stacklevel=2)
+        yield 0, _of_file(name, *read[:3])
     except (InputError, ValueError) as error:
         yield 0, ValueError(str(error))
 
