@@ -360,7 +360,10 @@ def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> R
         check_parsers([format])
         if len(content) > _MOST_BYTES:
             raise ValueError(f"more than {_MOST_BYTES:,} bytes; split it")
-        yield 0, _of_file(name, *worker.read(format, content))
+        read = worker.read(format, content)
+        for note in read.notes:
+            warnings.warn(FileWarning(f"{name}: {note}"), stacklevel=2)
+        yield 0, _of_file(name, *read[:3])
     except (InputError, ValueError) as error:
         yield 0, ValueError(str(error))
 

@@ -105,7 +105,7 @@ class Answers(BaseModel):
     notes: list[str] = UNCOMPARED
 
     @classmethod
-    def of(cls, predictions: Predictions, searched: Sequence[Corpus]) -> "Answers":
+    def of(cls, predictions: Predictions, searched: Sequence[Corpus] = ()) -> "Answers":
         """Predictions as answers from these corpora, or parts of them."""
         return cls(
             status=predictions.status,

@@ -21,12 +21,14 @@ _STRANGE = re.compile(r"[\x00\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's text, its runs (`quoth.source_map`), what else is known of it, and the kind of its places."""
+    """A file's text, its runs (`quoth.source_map`), what else is known of it, the kind of its places, and what is to be
+    told of the reading."""
 
     text: str
     runs: Sequence[Run]
     metadata: Mapping[str, Any]
     kind: str
+    notes: Sequence[str] = ()
 
 
 class Piece(NamedTuple):
@@ -142,10 +144,10 @@ class Text:
             mark, self._gap, self._is_held = self._parts.pop(), self._parts.pop(), False
             self._length -= len(self._gap) + len(mark)
 
-    def source(self, metadata: Mapping[str, Any]) -> Source:
-        """What was put together, and those of these facts that are known."""
+    def source(self, metadata: Mapping[str, Any], notes: Sequence[str] = ()) -> Source:
+        """What was put together, those of these facts that are known, and what is to be told."""
         known = {name: value for name, value in metadata.items() if value not in (None, "")}
-        return Source("".join(self._parts), self._runs, known, self._kind)
+        return Source("".join(self._parts), self._runs, known, self._kind, notes)
 
 
 def _joined(column: Sequence[Cell]) -> str:

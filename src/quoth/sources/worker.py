@@ -10,6 +10,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from threading import Event, Timer
@@ -27,11 +28,12 @@ Answer = tuple[dict[str, Any], list[bytes]]
 
 
 class Read(NamedTuple):
-    """A file's text, its source map, and what else is known of it."""
+    """A file's text, its source map, what else is known of it, and what is to be told of the reading."""
 
     text: str
     source_map: bytes
     metadata: dict[str, Any]
+    notes: Sequence[str] = ()
 
 
 class Worker:
@@ -46,7 +48,7 @@ class Worker:
         by_libreoffice = format in WRITES
         function = "libreoffice.read" if by_libreoffice else f"{format}.read"
         head, [text, source_map] = self._answer(function, content, {"format": format} if by_libreoffice else {})
-        return Read(text.decode(), source_map, head["metadata"])
+        return Read(text.decode(), source_map, head["metadata"], head["notes"])
 
     def made(self, function: str, content: bytes, **given: Any) -> bytes:
         """What a function of this room (`marks.picture`) makes of a file; `given` is as JSON has it.
@@ -127,7 +129,11 @@ def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], by
         made = getattr(import_module(f"quoth.sources.{module}"), function)(content, **asked["given"])
         if isinstance(made, bytes):
             return {"error": ""}, made, b""
-        return {"error": "", "metadata": made.metadata}, made.text.encode(), encode(made.kind, made.runs)
+        return (
+            {"error": "", "metadata": made.metadata, "notes": [*made.notes]},
+            made.text.encode(),
+            encode(made.kind, made.runs),
+        )
     except MemoryError:
         why = "reading it takes too much memory; split it, or convert it to text"
     except RecursionError:
