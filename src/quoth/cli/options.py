@@ -132,6 +132,13 @@ Ray = Annotated[
     ),
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and report their number.")]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first row of a CSV or TSV has the names of its columns. Default: what its cells tell.",
+    ),
+]
 FormatName = Annotated[
     Format | None,
     typer.Option(

@@ -65,6 +65,7 @@ def read_documents(
     format: str | None = None,
     skip_bad: bool = False,
     on_bad: Callable[[InputError], None] | None = None,
+    header: bool | None = None,
 ) -> Iterator[Document]:
     """Read documents from files and folders, one after another.
 
@@ -82,6 +83,8 @@ def read_documents(
             odp, ods, doc, rtf, ppt, xls, epub or eml. Default: what the suffix says, with or without .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
+        header (bool | None): Whether the first row of a CSV or TSV has the names of its columns. Default: None: its
+            cells tell; a FileWarning says if they have none, or leave it open.
 
     Returns:
         An iterator of the documents.
@@ -97,11 +100,15 @@ def read_documents(
         >>> [document.title for document in quoth.read_documents("notes.jsonl")]
         ['A title']
     """
-    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad))
+    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad, header))
 
 
 def read_paths(
-    paths: Iterable[str | Path], format: str | None, skip_bad: bool, on_bad: OnBad | None
+    paths: Iterable[str | Path],
+    format: str | None,
+    skip_bad: bool,
+    on_bad: OnBad | None,
+    header: bool | None = None,
 ) -> list[Iterator[Document]]:
     """The same, path by path; to be read in this order."""
     if format is not None and format not in (*_READERS, *PARSERS):
@@ -110,7 +117,7 @@ def read_paths(
     if not skip_bad:
         check_parsers(format for format, _, _ in chain.from_iterable(sources))
     bad, owners = partial(bad_record, skip_bad, on_bad), Owners()
-    return [_read_files(each, bad, owners) for each in sources]
+    return [_read_files(each, bad, owners, header) for each in sources]
 
 
 def bad_record(skip_bad: bool, on_bad: OnBad | None, error: InputError) -> None:
@@ -173,16 +180,19 @@ def _reason(error: Exception) -> str:
     return message or f"the file is damaged or truncated ({error})"
 
 
-def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners) -> Iterator[Document]:
+def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners, header: bool | None) -> Iterator[Document]:
     with Worker() as worker:
-        yield from read_each(sources, worker, bad, owners)
+        yield from read_each(sources, worker, bad, owners, header)
 
 
-def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners) -> Iterator[Document]:
+def read_each(
+    sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners, header: bool | None = None
+) -> Iterator[Document]:
     """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
     receives the errors of records; a file that cannot be opened, or is damaged, raises InputError."""
     hinted = False
     readers = _READERS | {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
+    readers |= {"csv": partial(tables.read, header=header), "tsv": partial(tables.read, delimiter="\t", header=header)}
     for source in sources:
         format, file, name = source
         try:
