@@ -210,8 +210,9 @@ def test_a_folder_is_every_readable_file_in_it(tmp_path: Path) -> None:
         found = list(read_documents(tmp_path))
     assert [str(each.message) for each in told] == [
         f"left out 2 .png, 1 .log.gz, 1 without a suffix of {tmp_path} (Makefile, PAGE.LOG.gz, image.png, …): only "
-        ".jsonl, .ndjson, .csv, .tsv, .parquet, .txt, .md, .markdown, .rst, .html, .htm, .xhtml, .pdf, .docx, .pptx, "
-        ".xlsx, .odt, .odp, .ods, .epub, .eml, .1 to .9 (manual pages) are read; convert the others to text"
+        ".jsonl, .ndjson, .csv, .tsv, .parquet, .json, .mbox, .txt, .md, .markdown, .rst, .html, .htm, .xhtml, .pdf, "
+        ".docx, .pptx, .xlsx, .odt, .odp, .ods, .epub, .eml, .ipynb, .1 to .9 (manual pages) are read; convert the "
+        "others to text"
     ]
     assert [(each.id, each.title, each.text) for each in found] == [
         ("a.txt", "a", "first"),
@@ -365,7 +366,9 @@ def test_whatever_is_written_is_read(tmp_path: Path, rows: list[tuple[str, str, 
 
 
 @SHARED_FOLDER
-@given(st.binary(max_size=300), st.sampled_from(["jsonl", "csv", "tsv", "parquet", "text", "jsonl.gz", "jsonl.xz"]))
+@given(
+    st.binary(max_size=300), st.sampled_from(["jsonl", "csv", "tsv", "json", "parquet", "text", "jsonl.gz", "jsonl.xz"])
+)
 def test_no_bytes_do_worse_than_an_input_error(tmp_path: Path, content: bytes, kind: str) -> None:
     file = write(tmp_path / f"f.{kind.replace('text', 'txt')}", content)
     found: list[Document] = []

@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
-from quoth.corpus import tables
+from quoth.corpus import json_files, mailboxes, tables
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
 from quoth.errors import FileWarning, InputError, brief
 from quoth.records import Document
@@ -79,8 +79,9 @@ def read_documents(
             folders also by URL (s3://, gs://, https://, …), read with fsspec. A file that is no table or JSONL is one
             document, whose id is its path below the folder given. A record whose id an earlier file has gets its
             file in front: `products.csv#1`.
-        format (str | None): jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx, xlsx, odt,
-            odp, ods, doc, rtf, ppt, xls, epub or eml. Default: what the suffix says, with or without .xz, .gz, .bz2.
+        format (str | None): jsonl, csv, tsv, json, mbox, parquet, text, markdown, rst, man, pdf, html, docx, pptx,
+            xlsx, odt, odp, ods, doc, rtf, ppt, xls, epub, eml or ipynb. Default: what the suffix says, with or without
+            .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
         header (bool | None): Whether the first row of a CSV or TSV has the names of its columns. Default: None: its
@@ -389,6 +390,8 @@ _READERS: dict[str, Reader] = {
     "jsonl": _read_jsonl,
     "csv": tables.read,
     "tsv": partial(tables.read, delimiter="\t"),
+    "json": partial(json_files.read, jsonl=_read_jsonl),
+    "mbox": mailboxes.read,
     "parquet": _read_parquet,
     "text": partial(_read_text, read=_lines),
     **{name: partial(_read_text, read=read) for name, read in MARKED.items()},
