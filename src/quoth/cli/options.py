@@ -137,7 +137,8 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether the first row of a CSV or TSV has the names of its columns. Default: what its cells tell.",
+        help="Whether the first row of a CSV or TSV has the names of its columns (--no-header: it has not). Default: "
+        "what its cells tell.",
     ),
 ]
 FormatName = Annotated[
