@@ -80,8 +80,10 @@ class Test:
         return any(isinstance(each, str) and read(each) for each in self.values)
 
     def note(self) -> str:
-        """What to say of a field of dates that has other values; "" if it has not."""
-        if not (self.num_strange and self.is_of_dates and (self.unlike is None or self.num_compared)):
+        """What to say of a field of dates that has other values; "" if it has not, or if it is asked for one value that
+        may be a number as well (room = '1204')."""
+        is_asked = self.unlike is None or (self.num_compared and not all(str(each).isdecimal() for each in self.values))
+        if not (self.num_strange and self.is_of_dates and is_asked):
             return ""
         are = "value of `{}` is not a date" if self.num_strange == 1 else "values of `{}` are not dates"
         either = isinstance(self.strange, str) and isinstance(read(self.strange), Either)
@@ -327,7 +329,7 @@ class _Parser:
             text = word[1:-1].replace("''", "'")
             if isinstance(said := read(text), Either):
                 choice = f"'{said.day.iso}' or '{said.month.iso}'"
-                raise InputError(f"where: '{text}' may have the day or the month first; write {choice}")
+                raise InputError(f"where: '{text}' may have the day or the month first; write {choice}, or use like")
             return text
         return word == "true" if kind == "keyword" else _spelled(word)
 
