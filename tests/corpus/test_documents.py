@@ -76,7 +76,7 @@ def test_psgs_w100_reads_with_its_quotes(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:a.csv is searched and read in its column 'text' alone")
 def test_csv_reports_rows_of_another_width_and_bad_bytes(tmp_path: Path) -> None:
-    content = "id,text,by\n1,gööd,Ann\n2,too,many,cells\n3,caf".encode() + b"\xe9,Bo\n4,few\n5,fine,Di\n"
+    content = "id,text,by\n1,gööd,Ann\n2,too,many,cells\n3,caf".encode() + b"\xe9,Bo\n4,few\n5,fine,Di\n6\n"
     file, errors = write(tmp_path / "a.csv", content), list[InputError]()
     with pytest.warns(FileWarning, match=r"a.csv: 2 rows \(lines 3, 5\) with more or fewer cells than 3, read as far"):
         found = [*read_documents(file, skip_bad=True, on_bad=errors.append)]
@@ -86,7 +86,8 @@ def test_csv_reports_rows_of_another_width_and_bad_bytes(tmp_path: Path) -> None
         ("4", "few", {}),
         ("5", "fine", {"by": "Di"}),
     ]
-    assert [str(each).partition(": ")[0] for each in errors] == [f"{file}:4"]
+    assert [str(each).partition(": ")[0] for each in errors] == [f"{file}:4", f"{file}:7"]
+    assert "1 cells under a header of 3, so that it has no text" in str(errors[1])
 
 
 def test_a_row_without_a_text_column_is_every_cell_under_its_name(tmp_path: Path) -> None:

@@ -67,23 +67,25 @@ def _rows(table: Any) -> Iterator[tuple[int, Cells]]:
 def _records(
     rows: Iterable[tuple[int, Cells]], name: str, begin: int, found: Headings, header: Sequence[str]
 ) -> "Records":
-    names, title, others = distinct(header), bare(Path(name)).stem, list[int]()
+    names, title, odd, num_odd = distinct(header), bare(Path(name)).stem, list[str](), 0
     for line, cells in rows:
         if isinstance(cells, ValueError):
             yield line, cells
+        elif line >= begin and "text" in header and header.index("text") >= len(cells):
+            yield line, ValueError(f"{len(cells)} cells under a header of {len(header)}, so that it has no text")
         elif line >= begin:
             if len(cells) < len(header) or any(map(str.strip, cells[len(header) :])):
-                others.append(line)
-            for number in range(len(names), len(cells)):
-                names.append(f"column {number + 1}")
+                odd, num_odd = [*odd, str(line)][:4], num_odd + 1
+            if len(cells) > len(names):
+                names = distinct([*names, *(f"column {n + 1}" for n in range(len(names), len(cells)))])
             row = {
                 own: cell
                 for number, (own, cell) in enumerate(zip(names, cells, strict=False))
                 if cell or (number < len(header) and header[number])
             }
             yield line, _whole(row, title, found.are_there)
-    if others:
-        which = f"{len(others):,} row{'s' * (len(others) > 1)} (lines {few([*map(str, others)])})"
+    if num_odd:
+        which = f"{num_odd:,} row{'s' * (num_odd > 1)} (lines {few(odd)})"
         message = f"{name}: {which} with more or fewer cells than {len(header)}, read as far as they go"
         warnings.warn(FileWarning(message), stacklevel=2)
 
