@@ -212,8 +212,8 @@ def test_a_folder_is_every_readable_file_in_it(tmp_path: Path) -> None:
     assert [str(each.message) for each in told] == [
         f"left out 2 .png, 1 .log.gz, 1 without a suffix of {tmp_path} (Makefile, PAGE.LOG.gz, image.png, …): only "
         ".jsonl, .ndjson, .csv, .tsv, .parquet, .json, .mbox, .txt, .md, .markdown, .rst, .html, .htm, .xhtml, .pdf, "
-        ".docx, .pptx, .xlsx, .odt, .odp, .ods, .epub, .eml, .ipynb, .1 to .9 (manual pages) are read; convert the "
-        "others to text"
+        ".docx, .pptx, .xlsx, .odt, .odp, .ods, .epub, .eml, .msg, .ipynb, .1 to .9 (manual pages) are read; convert "
+        "the others to text"
     ]
     assert [(each.id, each.title, each.text) for each in found] == [
         ("a.txt", "a", "first"),

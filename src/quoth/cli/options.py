@@ -27,8 +27,8 @@ class Setup(NamedTuple):
 
 Keys = Literal["tokens", "passages", "entities"]
 Format = Literal[
-    "jsonl", "csv", "tsv", "json", "mbox", "parquet", "text", "markdown", "rst", "man",
-    "pdf", "html", "docx", "pptx", "xlsx", "odt", "odp", "ods", "doc", "rtf", "ppt", "xls", "epub", "eml", "ipynb",
+    "jsonl", "csv", "tsv", "json", "mbox", "parquet", "text", "markdown", "rst", "man", "pdf",
+    "html", "docx", "pptx", "xlsx", "odt", "odp", "ods", "doc", "rtf", "ppt", "xls", "epub", "eml", "msg", "ipynb",
 ]  # fmt: skip
 *_FORMATS, _LAST = get_args(Format)
 Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]

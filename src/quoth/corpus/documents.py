@@ -80,8 +80,8 @@ def read_documents(
             document, whose id is its path below the folder given. A record whose id an earlier file has gets its
             file in front: `products.csv#1`.
         format (str | None): jsonl, csv, tsv, json, mbox, parquet, text, markdown, rst, man, pdf, html, docx, pptx,
-            xlsx, odt, odp, ods, doc, rtf, ppt, xls, epub, eml or ipynb. Default: what the suffix says, with or without
-            .xz, .gz, .bz2.
+            xlsx, odt, odp, ods, doc, rtf, ppt, xls, epub, eml, msg or ipynb. Default: what the suffix says, with or
+            without .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
         header (bool | None): Whether the first row of a CSV or TSV has the names of its columns. Default: None: its

@@ -9,7 +9,7 @@ Knows headers and bodies, also those of programs that write them wrongly. Does n
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from email import message_from_bytes, message_from_string
 from email.header import decode_header, make_header
@@ -43,10 +43,14 @@ def read(content: bytes) -> Source:
     """The text of a message. Raises ValueError if it has no headers."""
     for read_as in (content, _mended(content)):
         message = message_from_bytes(read_as, policy=_POLICY)
-        if heads := {head: said for head in _HEADS if (said := _said(message, head))}:
-            break
-    else:
-        raise ValueError(f"none of {', '.join(_HEADS)} at its head; is it a message?")
+        if _heads(message, _HEADS):
+            return source_of(message, bool(_BODY.search(content)))
+    raise ValueError(f"none of {', '.join(_HEADS)} at its head; is it a message?")
+
+
+def source_of(message: Message, has_body: bool) -> Source:
+    """The text of a message that has been parsed; if there is none although it has a body, a note says so."""
+    heads = _heads(message, _HEADS)
     text = Text("line")
     for head, said in heads.items():
         text.add(f"{head}: {said}")
@@ -66,7 +70,7 @@ def read(content: bytes) -> Source:
         date = parsedate_to_datetime(heads["Date"]).date().isoformat()
     return text.source(
         {"title": heads.get("Subject"), "author": heads.get("From"), "date": date},
-        [] if _has_text(blocks) or not (left_out or _BODY.search(content)) else [_told(left_out)],
+        [] if _has_text(blocks) or not (left_out or has_body) else [_told(left_out)],
     )
 
 
@@ -80,6 +84,10 @@ def _mended(content: bytes) -> bytes:
 def _told(left_out: list[str]) -> str:
     only = f" ({few(left_out)})" if left_out else ""
     return f"no text is found in the body{only}; only the headers are read"
+
+
+def _heads(message: Message, names: Iterable[str]) -> dict[str, str]:
+    return {head: said for head in names if (said := _said(message, head))}
 
 
 def _said(message: Message, head: str) -> str:
@@ -173,9 +181,7 @@ def _inner(part: Message) -> Message:
 
 def _forwarded(message: Message, left_out: list[str]) -> Iterator[Block]:
     yield ""
-    for head in _FORWARDED:
-        if said := _said(message, head):
-            yield f"{head}: {said}"
+    yield from (f"{head}: {said}" for head, said in _heads(message, _FORWARDED).items())
     yield ""
     yield from _blocks(message, left_out)
 
