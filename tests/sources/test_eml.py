@@ -255,6 +255,7 @@ def test_many_parts_receivers_and_levels_take_time_in_proportion() -> None:
         "parts": lambda n: "From: a\nContent-Type: multipart/mixed; boundary=q\n\n" + "--q\n\nhi\n" * n,
         "receivers": lambda n: "From: a\nTo: " + "=?utf-8?q?Z=C3=AB?= <a@b.c>, " * n + "\n\nhi",
         "levels": lambda n: "From: a\nContent-Type: message/rfc822\n\n" * n,
+        "blank": lambda n: "From: a\n" + "\n" * 20 * n,
         "unknown": lambda n: "From: a\nContent-Type: multipart/mixed\n\n" + "--q\n\n\n--r\n" * n,
     }
     for name, shape in shapes.items():

@@ -121,7 +121,7 @@ def test_a_message_without_text_and_what_is_no_message() -> None:
     assert source.notes == ["no text is found in the body; only the headers are read"]
     whole = ole(OUTER)
     for content in (b"", b"From: a", whole[:8] + bytes(2000), whole[:3000], whole[:700] + bytes(len(whole))):
-        with pytest.raises(ValueError, match="is it a message|the file is damaged"):
+        with pytest.raises(ValueError, match=r"is it a message|the file is damaged"):
             msg.read(content)
 
 

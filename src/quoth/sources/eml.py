@@ -34,18 +34,19 @@ _CHOICES = ("multipart/alternative", "multipart/related")
 _BOUNDARY = re.compile(r"^--(\S[^\r\n]{1,199})\r?\n(?=Content-|\r?\n)", re.MULTILINE | re.IGNORECASE)
 _EMPTY = re.compile(rb"(\r?\n\r?\n)")
 _FIELD = re.compile(rb"^([!-9;-~]+)[ \t]*:")
-_BODY = re.compile(rb"\r?\n\r?\n\s*\S")
 Block = str | list[str]
 """A line that is about a part, or lines of one."""
 
 
 def read(content: bytes) -> Source:
     """The text of a message. Raises ValueError if it has no headers."""
-    for read_as in (content, _mended(content)):
-        message = message_from_bytes(read_as, policy=_POLICY)
-        if _heads(message, _HEADS):
-            return source_of(message, bool(_BODY.search(content)))
-    raise ValueError(f"none of {', '.join(_HEADS)} at its head; is it a message?")
+    message = message_from_bytes(content, policy=_POLICY)
+    if not _heads(message, _HEADS):
+        message = message_from_bytes(_mended(content), policy=_POLICY)
+    if not _heads(message, _HEADS):
+        raise ValueError(f"none of {', '.join(_HEADS)} at its head; is it a message?")
+    _, *body = _EMPTY.split(content, maxsplit=1)
+    return source_of(message, bool(b"".join(body).strip()))
 
 
 def source_of(message: Message, has_body: bool) -> Source:

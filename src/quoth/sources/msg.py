@@ -34,9 +34,11 @@ def read(content: bytes) -> Source:
     try:
         with olefile.OleFileIO(BytesIO(content)) as ole:
             message = _Storage(ole, ()).message()
-    except (OSError, error, IndexError, TypeError):  # as the library meets what it does not expect
+    except (OSError, error, LookupError, TypeError, ValueError):  # as the library meets what it does not expect
         raise ValueError("the file is damaged; save the message again") from None
-    return eml.source_of(message, True)
+    if not (source := eml.source_of(message, True)).text:
+        raise ValueError("no sender, subject or text in it; is it a message?")
+    return source
 
 
 class _Storage:
