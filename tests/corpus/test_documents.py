@@ -139,7 +139,7 @@ def test_columns_of_one_name_keep_all_their_cells(tmp_path: Path) -> None:
 def test_what_separates_the_cells_of_a_table_is_seen(tmp_path: Path, mark: str) -> None:
     rows = [("id", "text"), ("1", "3,50; x | y\tz"), ("2", "a, b"), ("3", "a; b"), ("4", "a | b")]
     content = "".join(mark.join(f'"{cell}"' if mark in cell else cell for cell in row) + "\n" for row in rows)
-    with pytest.warns(FileWarning, match=r"1 row \(lines 6\) with more or fewer cells than 2"):
+    with pytest.warns(FileWarning, match=r"1 row \(line 6\) with more or fewer cells than 2"):
         found = [*read_documents(write(tmp_path / "a.csv", content + mark.join(["5", "w", "more\n"])))]
     assert [(each.id, each.text) for each in found] == [*rows[1:], ("5", "w")]
     assert found[-1].metadata == {"column 3": "more"}

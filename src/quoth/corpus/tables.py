@@ -85,7 +85,8 @@ def _records(
             }
             yield line, _whole(row, title, found.are_there)
     if num_odd:
-        which = f"{num_odd:,} row{'s' * (num_odd > 1)} (lines {few(odd)})"
+        plural = "s" * (num_odd > 1)
+        which = f"{num_odd:,} row{plural} (line{plural} {few(odd)})"
         message = f"{name}: {which} with more or fewer cells than {len(header)}, read as far as they go"
         warnings.warn(FileWarning(message), stacklevel=2)
 
