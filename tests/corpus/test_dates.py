@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from email.utils import format_datetime
+from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,16 @@ LANGUAGES = {
     "{day}.{month} {year}": "Ιανουαρίου Φεβρουαρίου Μαρτίου Απριλίου Μαΐου Ιουνίου Ιουλίου Αυγούστου Σεπτεμβρίου "
     "Οκτωβρίου Νοεμβρίου Δεκεμβρίου",
 }
+
+
+def test_no_word_is_the_name_of_two_months() -> None:
+    known = json.loads(files("quoth.corpus").joinpath("date_words.json").read_text("utf-8"))
+    names = [name for month in known["months"] for name in month]
+    assert len(known["months"]) == 12
+    assert len({*names}) == len(names) > 1000
+    assert not {*names} & {*known["others"]}
+
+
 Written = Callable[[date], str]
 FORMS: dict[str, Written] = {
     "iso": date.isoformat,
@@ -244,10 +255,29 @@ def test_what_equality_means() -> None:
     assert not only.notes()
 
 
+def test_what_is_no_date_does_not_order_dates(tmp_path: Path) -> None:
+    """By letters, 31.12.2024 would be after '2025, maybe'."""
+    made = Corpus.create(tmp_path / "c.quoth")
+    made.add(Document(str(n), "", "Text.", {"date": f"31.12.202{n}", "no": f"120{n}"}) for n in range(3))
+    for test in ("date >= '2025, maybe'", "date < '31.12.24'", "date between 'a' and 'b'"):
+        with pytest.raises(InputError, match=r"where: date has dates, .* is not one; write it as 2024-05-31"):
+            made.where(test)
+    assert made.where("no < 'A120'").num_documents == 3
+    assert made.where("date like '05/06/2024'").num_documents == 0
+    made.add([Document("x", "", "Text.", {"date": "later"})])
+    with pytest.warns(
+        ComparisonWarning, match="3 of the values of `date` are dates, ordered by their letters, as 'a' is not"
+    ):
+        assert made.where("date > 'a'").num_documents == 1
+
+
 def test_numbers_that_are_years_or_days() -> None:
     read_ = parse("date >= '2024-06-01'")
-    assert [each["n"] for each in records(2024, 2023, 20240601, 1735603200, True, 2024.5) if read_(each)] == [0, 2]
-    assert read_.notes() == ["3 values of `date` are not dates, such as 1735603200"]
+    assert [each["n"] for each in records(2024, 2023, 20240601, 1735603200, True, 2024.5, 10**5000) if read_(each)] == [
+        0,
+        2,
+    ]
+    assert read_.notes() == ["4 values of `date` are not dates, such as 1735603200"]
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ class Test:
     values: Sequence[Value]
     passes: "Callable[[Any, Callable[[], Orders]], bool | None]"
     """Given the orders of the field's dates, should it need them; None for a value that cannot be compared."""
+    is_order: bool = False
     unlike: bool | None = None
     """What a text passes that is not a date, if these are dates; None: it cannot be compared."""
     orders: Callable[[], Orders] = dict
@@ -58,7 +59,13 @@ class Test:
     compared: bool = False
     num_strange: int = 0
     num_compared: int = 0
-    """The last two: since `Condition.settle`."""
+    num_dates: int = 0
+    """The last three: since `Condition.settle`; dates of tests that order them by letters."""
+    has_letters: bool = False
+
+    def __post_init__(self) -> None:
+        self.is_of_dates = any(isinstance(each, str) and read(each) for each in self.values)
+        self._is_of_letters = self.is_order and not self.is_of_dates and isinstance(self.values[0], str)
 
     def __call__(self, record: Record) -> bool:
         met = False
@@ -71,17 +78,18 @@ class Test:
             else:
                 self.compared = True
                 self.num_compared += 1
+                if self._is_of_letters:
+                    is_date = bool(read(value)) and not value.isdecimal()
+                    self.num_dates, self.has_letters = self.num_dates + is_date, self.has_letters or not is_date
             met = met or holds
         return met
-
-    @property
-    def is_of_dates(self) -> bool:
-        """Whether it compares with dates."""
-        return any(isinstance(each, str) and read(each) for each in self.values)
 
     def note(self) -> str:
         """What to say of a field of dates that has other values; "" if it has not, or if it is asked for one value that
         may be a number as well (room = '1204')."""
+        if self.num_dates:
+            compared = f"{self.num_dates:,} of the values of `{self.name}` are dates"
+            return f"{compared}, ordered by their letters, as {self.values[0]!r} is not"
         is_asked = self.unlike is None or (self.num_compared and not all(str(each).isdecimal() for each in self.values))
         if not (self.num_strange and self.is_of_dates and is_asked):
             return ""
@@ -110,12 +118,11 @@ class Condition:
     def settle(self, orders: Callable[[str], Orders]) -> None:
         """Before the records of a corpus: where the orders of dates are known, by field, should one need them."""
         for test in self.tests:
-            test.orders, test.num_strange, test.num_compared = partial(orders, test.name), 0, 0
+            test.orders, test.num_strange, test.num_compared, test.num_dates = partial(orders, test.name), 0, 0, 0
 
     def notes(self) -> list[str]:
         """Which fields of the corpus have values that are not dates, and are compared with dates."""
-        told = {test.name: note for test in self.tests if (note := test.note())}
-        return list(told.values())
+        return [*{test.name: note for test in self.tests if (note := test.note())}.values()]
 
     def check(self) -> None:
         """Raises InputError for a field that no record had, or none had in a form that can be compared."""
@@ -126,6 +133,8 @@ class Condition:
                     f"where: no document has a field {name!r}{nearest(name, self.known)}; there are: {there}"
                 )
         for test in self.tests:
+            if test.num_dates and not test.has_letters:
+                raise InputError(f"where: {test.name} has dates, {test.values[0]!r} is not one; write it as 2024-05-31")
             is_told = test.strange is not None and not (test.unlike is not None and isinstance(test.strange, str))
             if is_told and not test.compared:
                 kind = _kind(test.strange)
@@ -287,7 +296,7 @@ class _Parser:
                 order = compare(found, value, orders)
                 return None if order is None else _ORDER[sign](order, 0)
 
-            return Test(name, [value], ordered, _unlike([value], sign))
+            return Test(name, [value], ordered, sign not in ("=", "!="), _unlike([value], sign))
         if self._take("in"):
             self._need("(")
             values = [self._value()]
@@ -299,7 +308,7 @@ class _Parser:
                 found_orders = {compare(found, each, orders) for each in values}
                 return None if found_orders == {None} else 0 in found_orders
 
-            return Test(name, values, among, _unlike(values, "="))
+            return Test(name, values, among, False, _unlike(values, "="))
         if self._take("between"):
             least = self._value()
             self._need("and")
@@ -309,9 +318,9 @@ class _Parser:
                 low, high = compare(found, least, orders), compare(found, most, orders)
                 return None if low is None or high is None else low >= 0 >= high
 
-            return Test(name, [least, most], inside)
+            return Test(name, [least, most], inside, True)
         if self._take("like"):
-            form = self._value()
+            form = self._value(compared=False)
             if not isinstance(form, str):
                 self._fail("a text after like")
             pattern = _pattern(form)
@@ -320,14 +329,14 @@ class _Parser:
             )
         self._fail("=, !=, <, <=, >, >=, in, between, like or is")
 
-    def _value(self) -> Value:
+    def _value(self, compared: bool = True) -> Value:
         kind, word = self._kind, self._word
         if not (kind in ("text", "number") or word in ("true", "false")):
             self._fail("a value: 'text', a number, true or false")
         self._next()
         if kind == "text":
             text = word[1:-1].replace("''", "'")
-            if isinstance(said := read(text), Either):
+            if compared and isinstance(said := read(text), Either):
                 choice = f"'{said.day.iso}' or '{said.month.iso}'"
                 raise InputError(f"where: '{text}' may have the day or the month first; write {choice}, or use like")
             return text
@@ -345,7 +354,8 @@ def compare(found: Any, value: Value, orders: Callable[[], Orders] = dict) -> in
         return None if number is None else (number > value) - (number < value)
     if isinstance(date := read(value), Date):
         # A number may be a year, or a day such as 20240531; seconds since 1970 have ten digits.
-        said = read(str(found) if isinstance(found, int) else found) if isinstance(found, (str, int)) else None
+        text = str(found) if isinstance(found, int) and found < 10**8 else found
+        said = read(text) if isinstance(text, str) else None
         other = settled(said, orders()) if isinstance(said, Either) else said
         return None if other is None else other.order(date)
     return (found > value) - (found < value) if isinstance(found, str) else None
