@@ -22,8 +22,8 @@ LANGUAGES = (
 )
 OUT = Path(__file__).parents[1] / "src/quoth/corpus/date_words.json"
 SOURCE = (
-    "Unicode CLDR, by Babel {}. Copyright © 1991-2026 Unicode, Inc. Distributed under the Unicode License v3, "
-    "https://www.unicode.org/license.txt"
+    "Unicode CLDR, by Babel {}. Copyright © 1991-2026 Unicode, Inc. Distributed under the Unicode License, "
+    "date_words.license.txt"
 )
 _APART = re.compile(r"[\s,،./()’'\-–]+")
 
@@ -60,7 +60,8 @@ def main() -> None:
         "weekdays": sorted(weekdays - {""}),
         "others": sorted(others - months.keys()),
     }
-    OUT.write_text(json.dumps(made, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+    lines = ",\n".join(f'"{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in made.items())
+    OUT.write_text(f"{{\n{lines}\n}}\n".replace("], [", "],\n["), encoding="utf-8")
     print("left out:", *doubtful)
 
 
