@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
-from quoth.corpus import tables
+from quoth.corpus import json_files, mailboxes, tables
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
 from quoth.errors import FileWarning, InputError, brief
 from quoth.records import Document
@@ -65,6 +65,7 @@ def read_documents(
     format: str | None = None,
     skip_bad: bool = False,
     on_bad: Callable[[InputError], None] | None = None,
+    header: bool | None = None,
 ) -> Iterator[Document]:
     """Read documents from files and folders, one after another.
 
@@ -78,10 +79,13 @@ def read_documents(
             folders also by URL (s3://, gs://, https://, …), read with fsspec. A file that is no table or JSONL is one
             document, whose id is its path below the folder given. A record whose id an earlier file has gets its
             file in front: `products.csv#1`.
-        format (str | None): jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx, xlsx, odt,
-            odp, ods, doc, rtf, ppt, xls, epub or eml. Default: what the suffix says, with or without .xz, .gz, .bz2.
+        format (str | None): jsonl, csv, tsv, json, mbox, parquet, text, markdown, rst, man, pdf, html, docx, pptx,
+            xlsx, odt, odp, ods, doc, rtf, ppt, xls, epub, eml, msg or ipynb. Default: what the suffix says, with or
+            without .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
+        header (bool | None): Whether the first row of a CSV or TSV has the names of its columns. Default: None: its
+            cells tell; a FileWarning says if they have none, or leave it open.
 
     Returns:
         An iterator of the documents.
@@ -97,11 +101,15 @@ def read_documents(
         >>> [document.title for document in quoth.read_documents("notes.jsonl")]
         ['A title']
     """
-    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad))
+    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad, header))
 
 
 def read_paths(
-    paths: Iterable[str | Path], format: str | None, skip_bad: bool, on_bad: OnBad | None
+    paths: Iterable[str | Path],
+    format: str | None,
+    skip_bad: bool,
+    on_bad: OnBad | None,
+    header: bool | None = None,
 ) -> list[Iterator[Document]]:
     """The same, path by path; to be read in this order."""
     if format is not None and format not in (*_READERS, *PARSERS):
@@ -110,7 +118,7 @@ def read_paths(
     if not skip_bad:
         check_parsers(format for format, _, _ in chain.from_iterable(sources))
     bad, owners = partial(bad_record, skip_bad, on_bad), Owners()
-    return [_read_files(each, bad, owners) for each in sources]
+    return [_read_files(each, bad, owners, header) for each in sources]
 
 
 def bad_record(skip_bad: bool, on_bad: OnBad | None, error: InputError) -> None:
@@ -173,16 +181,19 @@ def _reason(error: Exception) -> str:
     return message or "the file is damaged or truncated"
 
 
-def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners) -> Iterator[Document]:
+def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners, header: bool | None) -> Iterator[Document]:
     with Worker() as worker:
-        yield from read_each(sources, worker, bad, owners)
+        yield from read_each(sources, worker, bad, owners, header)
 
 
-def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners) -> Iterator[Document]:
+def read_each(
+    sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners, header: bool | None = None
+) -> Iterator[Document]:
     """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
     receives the errors of records; a file that cannot be opened, or is damaged, raises InputError."""
     hinted = False
     readers = _READERS | {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
+    readers |= {"csv": partial(tables.read, header=header), "tsv": partial(tables.read, delimiter="\t", header=header)}
     for source in sources:
         format, file, name = source
         try:
@@ -381,6 +392,8 @@ _READERS: dict[str, Reader] = {
     "jsonl": _read_jsonl,
     "csv": tables.read,
     "tsv": partial(tables.read, delimiter="\t"),
+    "json": partial(json_files.read, jsonl=_read_jsonl),
+    "mbox": mailboxes.read,
     "parquet": _read_parquet,
     "text": partial(_read_text, read=_lines),
     **{name: partial(_read_text, read=read) for name, read in MARKED.items()},
