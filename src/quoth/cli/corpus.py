@@ -101,7 +101,7 @@ def index(
     with no_empty_folder(folder):
         corpus = Corpus.create(folder, splitter=splitter)
         try:
-            with counting("indexing", "documents") as progress:
+            with inputs.recorded(corpus, output), counting("indexing", "documents") as progress:
                 write(corpus, inputs.with_text(), progress)
         except LockedError:
             raise  # another process is writing this corpus
@@ -110,8 +110,6 @@ def index(
                 shutil.rmtree(folder)
             raise
     inputs.report()
-    if not ray:
-        inputs.record(corpus)
     _state(corpus, output)
     tell_duplicates(near_duplicates(corpus))
     if vectors:
@@ -154,10 +152,9 @@ def add(directory: ChangedCorpus, docs: Documents, skip_bad: SkipBad = False, fo
       quoth add wiki.quoth more.jsonl
     """
     inputs = Inputs(docs, format, skip_bad)
-    with changing(directory) as corpus, counting("adding", "documents") as progress:
+    with changing(directory) as corpus, inputs.recorded(corpus, directory), counting("adding", "documents") as progress:
         corpus.add(inputs.with_text(), progress=progress)
     inputs.report()
-    inputs.record(corpus)
     _state(corpus, directory)
     _tell_late(corpus, directory)
 
@@ -192,14 +189,14 @@ def replace(
         raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
     with changing(directory) as corpus:
         before, gone = corpus.num_documents, Gone(corpus, inputs, required=delete_missing)
-        with counting("replacing", "documents") as progress:
+        recorded = inputs.recorded(corpus, directory, gone if delete_missing else None)
+        with recorded, counting("replacing", "documents") as progress:
             written = corpus.replace(iter(inputs), progress, gone.to_delete() if delete_missing else ())
     inputs.report()
     deleted = gone.report(delete_missing)
     new = corpus.num_documents - before + deleted
     counts = f"replaced {written - new:,}, new {new:,}, unchanged {inputs.count - written:,}"
     note(f"{counts}, deleted {deleted:,}" if delete_missing else counts)
-    inputs.record(corpus)
     _state(corpus, directory)
     _tell_late(corpus, directory)
 

@@ -24,7 +24,7 @@ from quoth.errors import CorpusNotFoundError, InputError, LockedError
 from quoth.index.key_store import is_key_file
 from quoth.storage import CHECKSUMS, COMMITTED, atomic_write_bytes, remove
 
-TEXT = ("manifest-*", "deleted-*", "segments/*", "moves/*")
+TEXT = ("manifest-*", "deleted-*", "origins-*", "segments/*", "moves/*")
 KEYS = f"{BESIDE}/*"
 
 
