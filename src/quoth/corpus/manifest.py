@@ -8,6 +8,7 @@
     *.copy.*            a copy of each of these two
     moves/<name>/       where the passages of a merged segment were (`moves`)
     keys/<owner>/       what others keep next to the passages
+    repair/<name>/      a segment that is being rebuilt
     seen.json           the times of files that were read, only to save reading them again (`seen`)
     writer.lock         the pid of the writer, if there is one, and space that is freed when the disk is full
 
@@ -37,6 +38,7 @@ from quoth.storage import (
 )
 
 BESIDE = "keys"
+REPAIR = "repair"
 LOCK = "writer.lock"
 FORMAT = 4
 READABLE = (1, 2, 3, 4)

@@ -14,6 +14,7 @@ from pathlib import Path
 from quoth.corpus.deletions import Deletions, find_deletions
 from quoth.corpus.manifest import (
     LOCK,
+    REPAIR,
     Manifest,
     SegmentEntry,
     check_copy,
@@ -28,7 +29,7 @@ from quoth.corpus.manifest import (
     write_manifest,
 )
 from quoth.corpus.origins import BEFORE, read_before, read_origins
-from quoth.corpus.rebuild import part_of, rebuilt, without_places
+from quoth.corpus.rebuild import part_of, rebuilt, take_rebuilt, without_places
 from quoth.corpus.seen import SEEN, check_seen
 from quoth.corpus.segment import Segment, open_segment
 from quoth.corpus.snapshot import Snapshot, open_snapshot, reason_unlisted
@@ -86,6 +87,7 @@ def repair(path: Path, drop: Sequence[str] = ()) -> Repairs:
                     error.add_note(f"repaired: {line}")
                 raise
             _release_damaged(path, manifest, done)
+            remove(path / REPAIR)
         _remove_damaged_side_tables(path, done)
     return done
 
@@ -130,6 +132,7 @@ def _repair_segments(
     whole = set[str]()
     for entry in manifest.segments:
         folder = segment_path(path, entry.name)
+        take_rebuilt(path, entry)
         try:
             check_folder(folder, entry.sha256, contents=True)
         except CorruptionError as error:
