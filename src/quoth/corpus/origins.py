@@ -184,7 +184,7 @@ def read_before(file: Path) -> Changes:
     """One of these files; nothing if it is not there. Raises CorruptionError."""
     if not file.exists():
         return {}
-    with suppress(CorruptionError, AttributeError):
+    with suppress(CorruptionError, AttributeError, TypeError):
         folders = read_json(file)
         folders.pop("", None)  # the snapshots that `sync` left
         record = {
