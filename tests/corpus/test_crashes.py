@@ -8,8 +8,7 @@ import os
 import random
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from zlib import crc32
 
@@ -22,10 +21,10 @@ from commands import Run
 from crashes import Disk, Tree, kills, recorded, write_tree
 from quoth import Corpus, Document
 from quoth.corpus.sync import sync
-from quoth.errors import CorpusNotFoundError
 
 KILLS = int(os.environ.get("QUOTH_TEST_KILLS", "8"))
 NAMES = ("a.txt", "b.md", "deep/c.txt", "d.jsonl", "e.txt")
+TEXTS = ("One text.", "Two.", "Three other words.")
 Folder = dict[str, str]
 """The files of a folder: their texts."""
 
@@ -50,7 +49,9 @@ def put(folder: Path, files: Folder) -> Path:
 
 def contents(files: Folder) -> dict[str, str]:
     """The documents of a folder with these files."""
-    rows = {f"{name}-{n}": word for name, text in files.items() for n, word in enumerate(text.split()) if "jsonl" in name}
+    rows = {
+        f"{name}-{n}": word for name, text in files.items() for n, word in enumerate(text.split()) if "jsonl" in name
+    }
     return rows | {name: text for name, text in files.items() if "jsonl" not in name}
 
 
@@ -65,7 +66,7 @@ def states_of(path: Path, act: Callable[[], object]) -> list[Tree]:
     return [tree for number, tree in enumerate(found) if tree not in found[:number]]
 
 
-folders = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["One text.", "Two.", "Three other words."]), min_size=1)
+folders = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(TEXTS), min_size=1)
 
 
 @settings(max_examples=KILLS, deadline=None, phases=[Phase.generate])
@@ -97,7 +98,7 @@ def test_after_any_kill_the_next_sync_does_what_was_left_to_do(
 
 
 def test_every_kill_of_a_sync(tmp_path: Path) -> None:
-    """New, changed and deleted files in several commits, each call of them; and a file that is gone or changed since."""
+    """Each call of several commits, of new, changed and deleted files; and a file that is gone or changed since."""
     old = {"a.txt": "One.", "b.md": "Two.", "d.jsonl": "x y z", "e.txt": "Gone."}
     new = {"a.txt": "Another.", "b.md": "Two.", "c.txt": "New.", "d.jsonl": "x w", "f.txt": "New too."}
     corpus = Corpus.create(tmp_path / "made" / "c.quoth")
@@ -160,17 +161,20 @@ def test_no_power_failure_during_a_sync_loses_what_was_committed(tmp_path: Path,
 
 WRITES: dict[str, Callable[[Corpus, Run, Path], object]] = {
     "add": lambda corpus, run, notes: run("add", corpus.path, put(notes.with_name("more"), {"n.txt": "A new one."})),
-    "replace": lambda corpus, run, notes: run("replace", corpus.path, put(notes, {"a.txt": "Other."}), "--delete-missing"),
+    "replace": lambda corpus, run, notes: run(
+        "replace", corpus.path, put(notes, {"a.txt": "Other."}), "--delete-missing"
+    ),
     "delete": lambda corpus, run, notes: corpus.delete(["b.md", "e.txt"]),
     "compact": lambda corpus, run, notes: corpus.compact(),
-    "repair": lambda corpus, run, notes: (damage(corpus.path), Corpus.repair(corpus.path)),
+    "repair": lambda corpus, run, notes: Corpus.repair(damage(corpus.path)),
 }
 
 
-def damage(path: Path) -> None:
+def damage(path: Path) -> Path:
     """Cut a list of deletions and a table, which `repair` restores."""
     for file in (next(path.glob("deleted-?.npy")), next(path.glob("segments/*/ids.npy"))):
         file.write_bytes(file.read_bytes()[:-1])
+    return path
 
 
 @pytest.mark.parametrize("in_order", [True, False])

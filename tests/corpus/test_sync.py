@@ -463,7 +463,16 @@ def test_the_records_of_a_corpus_of_before_are_taken_over(older: Corpus, folder:
 
 
 @pytest.mark.parametrize("name", ["sync.json", "origins.json"])
-@pytest.mark.parametrize("content", ["[", "[]", '{"notes": ["a.txt"]}', '{"notes": {"a.txt": 5}}', '{"notes": {"a.txt": {"digest": 5, "documents": {}}}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[",
+        "[]",
+        '{"notes": ["a.txt"]}',
+        '{"notes": {"a.txt": 5}}',
+        '{"notes": {"a.txt": {"digest": 5, "documents": {}}}}',
+    ],
+)
 def test_a_damaged_record_of_before_is_named(older: Corpus, folder: Path, name: str, content: str) -> None:
     (older.path / name).write_text(content)
     for act in (lambda: sync(older, folder), older.verify):
@@ -473,7 +482,9 @@ def test_a_damaged_record_of_before_is_named(older: Corpus, folder: Path, name: 
     older.verify()
     write(folder / "d.txt", "Again.")
     sync(older, folder)
-    assert documents(older) == {each: f"The text of {each}." for each in ("a.txt", "b.txt", "c.txt")} | {"d.txt": "Again."}
+    assert documents(older) == {each: f"The text of {each}." for each in ("a.txt", "b.txt", "c.txt")} | {
+        "d.txt": "Again."
+    }
 
 
 def test_the_record_is_written_twice_and_a_damaged_one_is_restored(corpus: Corpus, folder: Path) -> None:

@@ -139,7 +139,7 @@ class Corpus(CorpusView):
         Args:
             path (str | Path): The corpus's folder.
             drop (Iterable[str]): Segments to take out of the corpus, in one commit, if they cannot be repaired: their
-                documents are lost; or a list of deletions that is lost: what it alone had is there again. Default: none.
+                documents are lost; or a list of deletions that is lost: what only it had is there again. Default: none.
 
         Returns:
             `repaired`, `lost` and `dropped`: one line of text per file or segment.

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.manifest import Manifest, deletions_path, parse_manifest, read_manifest, snapshots
-from quoth.errors import CorpusNotFoundError, CorruptionError
+from quoth.corpus.manifest import Manifest, parse_manifest, snapshots
+from quoth.errors import CorruptionError
 from quoth.storage import read_either, sha256_bytes, write_twice
 
 Deletion = tuple[int, int, int]

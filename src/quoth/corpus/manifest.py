@@ -4,7 +4,7 @@
     committed.json      a copy of the last manifest, written after the commit: it shows if that one is lost
     segments/<name>/    immutable, named after the number of its first document
     deleted-<n>.npy     the documents deleted up to snapshot n
-    origins-<n>.json    which documents came from which file: the changes of snapshot n, or of several up to it (`origins`)
+    origins-<n>.json    which documents came from which file: what changed in it until snapshot n (`origins`)
     *.copy.*            a copy of each of these two
     moves/<name>/       where the passages of a merged segment were (`moves`)
     keys/<owner>/       what others keep next to the passages
@@ -86,7 +86,7 @@ class Manifest:
 
     @property
     def written_twice(self) -> list[dict[str, Any]]:
-        """Name, size and SHA-256 of every file that it names and that has a copy; only deletions of before have none."""
+        """Name, size and SHA-256 of each file that it names and that has a copy, if it `has_copies`."""
         return [*([self.deletions] if self.deletions else []), *self.origins]
 
     @property
@@ -170,8 +170,8 @@ def snapshots(corpus: Path) -> list[int]:
 
 
 def write_manifest(corpus: Path, manifest: Manifest) -> None:
-    """The commit: everything the manifest names must be on disk before; of files in the corpus's folder the contents."""
-    fsync_path(corpus)  # their names
+    """The commit: everything that the manifest names must be on disk before, but for names in the corpus's folder."""
+    fsync_path(corpus)
     content = asdict(manifest)
     encoded = encode_json({**content, "sha256": sha256_bytes(encode_json(content))})
     atomic_write_bytes(manifest_path(corpus, manifest.snapshot), encoded)
@@ -265,8 +265,8 @@ def committed(corpus: Path) -> Manifest | None:
 
 
 def check_copy(corpus: Path) -> None:
-    """Raises CorruptionError if the copy of the last manifest is damaged or missing; corpora of earlier versions may have
-    none, nor has one whose making was killed."""
+    """Raises CorruptionError if the copy of the last manifest is damaged or missing; corpora of earlier versions may
+    have none, nor does one whose making was killed."""
     if not (copy := corpus / COMMITTED).exists():
         current = read_manifest(corpus)
         if not (current.has_copies and current.snapshot):
@@ -297,9 +297,7 @@ def parse_manifest(path: Path) -> Manifest:
         SegmentEntry(**check_fields(path, entry, _SEGMENT_FIELDS)) for entry in content["segments"]
     )
     content["bypassed"] = tuple(map(str, content["bypassed"]))
-    content["origins"] = tuple(
-        check_fields(path, each, {"name": (str,), **FILE_FIELDS}) for each in content["origins"]
-    )
+    content["origins"] = tuple(check_fields(path, each, {"name": (str,), **FILE_FIELDS}) for each in content["origins"])
     manifest = Manifest(**content)
     # A manifest may come from a stranger: it must not name a file that Quoth does not write, or one outside the corpus.
     named = all(entry.name == segment_name(entry.first_document) for entry in manifest.segments)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -39,6 +39,7 @@ class Origin(TypedDict):
     documents: Digests
 
 
+NOTHING: Origin = {"digest": "", "documents": {}}
 Record = dict[str, dict[str, Origin]]
 """Of each folder, by its path relative to the corpus, so that both can move together, its files by name."""
 Changes = Mapping[str, Mapping[str, Origin | None]]
@@ -94,7 +95,7 @@ class Origins:
             changed: dict[str, Origin | None] = {
                 name: {"digest": "", "documents": {name: digest}}
                 for name, digest in digests.items()
-                if known.get(name, {}).get("documents") != {name: digest}
+                if known.get(name, NOTHING)["documents"] != {name: digest}
             }
             for name, origin in known.items():
                 held = as_read(self._corpus, origin["documents"]).keys() - deleted
@@ -187,7 +188,7 @@ def read_before(file: Path) -> Changes:
     with suppress(CorruptionError, AttributeError, TypeError):
         folders = read_json(file)
         folders.pop("", None)  # the snapshots that `sync` left
-        record = {
+        record: Any = {
             place: {
                 name: {"digest": facts["digest"], "documents": facts["documents"]}
                 if isinstance(facts, dict) and facts.keys() >= {"digest", "documents"}
@@ -197,7 +198,7 @@ def read_before(file: Path) -> Changes:
             for place, files in folders.items()
         }
         if _is_record(record):
-            return record
+            return dict(record)
     raise CorruptionError(f"{file}: damaged; delete this file, and `quoth sync` or `quoth replace` reads folders again")
 
 

@@ -1,9 +1,9 @@
 """Damage: finding it, repairing what can be rebuilt from the rest, reading what is left.
 
-Knows which files repeat others: a segment's tables, words and list of checksums follow from its documents, and the last
-manifest, the lists of deletions and the record of origins have copies; `rebuild` writes segments. A document of a segment that cannot be opened counts only if its CRC-32 is
-the recorded one. Does not know what is kept next to the passages: if any of it is damaged it is removed, and its owner
-makes it again.
+Knows which files repeat others: a segment's tables, words and list of checksums follow from its documents (`rebuild`),
+and the last manifest, the lists of deletions and the record of origins have copies. A document of a segment that cannot
+be opened counts only if its CRC-32 is the recorded one. Does not know what is kept next to the passages: if any of it
+is damaged it is removed, and its owner makes it again.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -362,8 +362,8 @@ def verify(path: Path) -> None:
 
 
 def _verify_snapshot(path: Path, number: int, sound: set[SegmentEntry]) -> None:
-    """Reads the deletions of a snapshot, its origins and its segments, but for `sound` ones, to which it adds them; one at a time,
-    because each has files open. Raises CorruptionError."""
+    """Reads the deletions and origins of a snapshot and its segments, but for `sound` ones, to which it adds them; one
+    at a time, because each has files open. Raises CorruptionError."""
     manifest = read_manifest(path, number)
     lease = Lease(manifest_path(path, number))  # so that `compact` keeps its files
     _check_twice(path, manifest)

@@ -86,12 +86,15 @@ def _read(corpus: Path) -> dict[str, dict[str, _File]]:
     if not file.exists():
         return {}
     content = read_json(file)
-    with suppress(KeyError, TypeError, AttributeError):
+    with suppress(KeyError, TypeError, ValueError, AttributeError):
         if content.pop("sha256") == sha256_bytes(encode_json(content)):
             # Another version may read what this one could not.
-            again = {} if content["version"] == __version__ else {"reason": ""}
+            is_new = content["version"] != __version__
             return {
-                place: {name: _File(*known)._replace(**again) for name, known in files.items()}
+                place: {
+                    name: _File(size, at, digest, "" if is_new else reason)
+                    for name, (size, at, digest, reason) in files.items()
+                }
                 for place, files in content["files"].items()
             }
     raise CorruptionError(f"{file}: not as it was written; delete it: only time is lost")

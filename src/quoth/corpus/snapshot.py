@@ -40,6 +40,7 @@ from quoth.errors import (
 from quoth.records import Passage
 from quoth.storage import Lease
 
+
 class Snapshot:
     """Immutable; reuses `known` segments, which are open already. While it is referred to, `compact` keeps its files.
 

@@ -17,7 +17,17 @@ from pathspec import GitIgnoreSpec
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_each, with_file
 from quoth.corpus.manifest import origins_path, read_manifest
-from quoth.corpus.origins import Digests, Origin, as_read, digest_in, digest_of, is_utf8, place_of, read_origins
+from quoth.corpus.origins import (
+    NOTHING,
+    Digests,
+    Origin,
+    as_read,
+    digest_in,
+    digest_of,
+    is_utf8,
+    place_of,
+    read_origins,
+)
 from quoth.corpus.seen import Seen
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.records import Document
@@ -27,6 +37,7 @@ from quoth.sources.worker import Worker
 IGNORE = ".quothignore"
 STEP_FILES, STEP_CHARACTERS = 500, 1 << 25
 """After how much a step is committed: a kill loses no more than that."""
+
 
 @dataclass
 class Synced:
@@ -94,7 +105,7 @@ class _Sync:
         finally:
             if not self._dry_run:
                 self._seen.save(self._place, there)
-        self._done.kept = [name for name in self._done.unreadable if self._files.get(name, {}).get("documents")]
+        self._done.kept = [name for name in self._done.unreadable if self._files.get(name, NOTHING)["documents"]]
         return self._done
 
     def _sources(self) -> list[Source]:
@@ -117,9 +128,7 @@ class _Sync:
             except UnknownDocumentError:
                 self._files[name] = {**origin, "digest": ""}
 
-    def _altered(
-        self, sources: Sequence[Source], progress: Callable[[int, int], None]
-    ) -> Iterator[tuple[Source, str]]:
+    def _altered(self, sources: Sequence[Source], progress: Callable[[int, int], None]) -> Iterator[tuple[Source, str]]:
         """The files whose bytes are not those that were read, and the digests of these."""
         for number, source in enumerate(sources, 1):
             name = source[2]
