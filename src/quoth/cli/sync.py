@@ -15,7 +15,7 @@ from quoth.cli.models import contents, open_corpus
 from quoth.cli.options import Json
 from quoth.cli.output import counting, note, print_json, results, visible
 from quoth.errors import InputError, LockedError
-from quoth.storage import COMMITTED, no_empty_folder
+from quoth.storage import no_empty_folder
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -89,7 +89,7 @@ def _opened(directory: Path, folder: Path) -> "tuple[Corpus, bool]":
 
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give one that exists")
-    if (directory / COMMITTED).exists() or directory.is_file():
+    if any(directory.glob("manifest-*.json")) or directory.is_file():
         return open_corpus(directory), False
     return Corpus.create(directory), True
 

@@ -333,8 +333,10 @@ class Corpus(CorpusView):
 
     @contextmanager
     def recording(self, origins: Callable[[], Changes]) -> Iterator[None]:
-        """What is written inside is committed along with where it comes from: `origins` is called when all documents
-        have been taken, and says what changes in the record."""
+        """Commit what is written inside along with where it comes from.
+
+        `origins` is called when all documents have been taken, and says what changes in the record.
+        """
         self._origins = origins
         try:
             yield
