@@ -52,7 +52,7 @@ from quoth.text.passages import get_splitter
 
 SEGMENT_PASSAGES = 100_000
 """A segment is closed when it contains this many passages."""
-RESERVE = 1 << 16
+RESERVE = 1 << 17
 """Bytes that a corpus keeps for a full disk: enough to delete a thousand documents, or to merge small segments."""
 _AROUND = 1 << 15
 """What a merge writes along with segments: moves, manifest and its copy, lists of checksums; each takes some blocks."""
