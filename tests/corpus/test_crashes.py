@@ -199,6 +199,10 @@ def test_no_crash_of_a_write_loses_what_was_committed(tmp_path: Path, run: Run, 
             Corpus.repair(left)
         assert documents(left) in (before, after)
         Corpus.open(left).verify()
+        if write == "add":  # what was added is known to be of this folder, or not there
+            more = put(left.parent / "more", {"o.txt": "Other."})
+            assert run("replace", left, more, "--delete-missing")[0] == 0
+            assert documents(left) == before | {"o.txt": "Other."}
         Corpus.open(left).add([Document("z", "", "After all.")])
         Corpus.open(left).compact()
         Corpus.open(left).verify()
