@@ -198,6 +198,20 @@ def test_what_the_corpus_has_lost_is_read_again(corpus: Corpus, folder: Path, re
     for _ in range(2):
         assert list(sync(corpus, folder).unreadable) == ["a.txt"]
     assert sync(corpus, folder).unchanged == 2
+    write(folder / "a.txt", "The text of a.txt.")  # as it was when it was read
+    assert sync(corpus, folder).changed == ["a.txt"]
+    assert documents(corpus) == before
+    assert sync(corpus, folder).unchanged == 3
+
+
+def test_what_another_folder_s_sync_follows_is_read_again_too(corpus: Corpus, folder: Path, tmp_path: Path) -> None:
+    write(folder / "a.txt", "The text of a.txt.")
+    sync(corpus, folder)
+    corpus.delete(["a.txt"])
+    (other := tmp_path / "other").mkdir()
+    write(other / "b.txt", "The text of b.txt.")
+    sync(corpus, other)
+    assert sync(corpus, folder).changed == ["a.txt"]
 
 
 def test_documents_of_others_are_left_alone(corpus: Corpus, folder: Path) -> None:

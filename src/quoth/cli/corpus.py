@@ -288,7 +288,7 @@ def repair(
     directory: OwnCorpusDir,
     drop: Annotated[
         list[str] | None,
-        repeated("--drop", "SEGMENT", "Take this segment out of the corpus if it cannot be repaired."),
+        repeated("--drop", "SEGMENT", "Give up this segment, or list of deletions, if it cannot be repaired."),
     ] = None,
 ) -> None:
     """Rebuild damaged files from the rest of the corpus.
@@ -296,7 +296,7 @@ def repair(
     Rebuilds words, tables and checksums from the documents. Removes damaged vectors, which quoth embed rebuilds.
     Documents that are damaged themselves are lost; the files to restore from a backup are named, and how many documents
     of them can still be read. Until then the corpus is open without them. --drop gives them up; quoth export first
-    writes those that can be read.
+    writes those that can be read. What the lost list of deletions had is there again when it is given up.
 
     \b
     Example:

@@ -33,10 +33,10 @@ class Seen:
     def __init__(self, corpus: Path) -> None:
         self._corpus, self._beside = corpus, corpus.resolve().parent
         self._is_changed = False
-        try:
-            self._files = _read(corpus)
-        except CorruptionError:
-            self._files = {}
+        self._files: dict[str, dict[str, _File]] = {}
+        self._whole: dict[str, str] = {}
+        with suppress(CorruptionError):
+            self._files, self._whole = _read(corpus)
 
     def digest(self, place: str, name: str) -> str:
         """The digest of a file's bytes, which are read unless its size and time are as before. Raises OSError."""
@@ -60,6 +60,15 @@ class Seen:
         """Remember it of the bytes that `digest` saw last."""
         self._set(place, name, self._files[place][name]._replace(reason=reason))
 
+    def is_whole(self, place: str, state: str) -> bool:
+        """Whether the corpus in this state, by its manifest's digest, has all that was read of a folder."""
+        return self._whole.get(place) == state
+
+    def found_whole(self, place: str, state: str) -> None:
+        """Remember it."""
+        self._is_changed = self._is_changed or self._whole.get(place) != state
+        self._whole[place] = state
+
     def save(self, place: str, there: set[str]) -> None:
         """Write what is known; of a folder, only of the files that are there. A disk that is full is no error."""
         files = self._files.setdefault(place, {})
@@ -67,7 +76,7 @@ class Seen:
             del files[name]
             self._is_changed = True
         if self._is_changed:
-            content = {"version": __version__, "files": self._files}
+            content = {"version": __version__, "whole": self._whole, "files": self._files}
             with suppress(OSError):
                 atomic_write_json(self._corpus / SEEN, {**content, "sha256": sha256_bytes(encode_json(content))})
 
@@ -81,20 +90,21 @@ def check_seen(corpus: Path) -> None:
     _read(corpus)
 
 
-def _read(corpus: Path) -> dict[str, dict[str, _File]]:
+def _read(corpus: Path) -> tuple[dict[str, dict[str, _File]], dict[str, str]]:
     file = corpus / SEEN
     if not file.exists():
-        return {}
+        return {}, {}
     content = read_json(file)
     with suppress(KeyError, TypeError, ValueError, AttributeError):
         if content.pop("sha256") == sha256_bytes(encode_json(content)):
             # Another version may read what this one could not.
             is_new = content["version"] != __version__
-            return {
+            files = {
                 place: {
                     name: _File(size, at, digest, "" if is_new else reason)
                     for name, (size, at, digest, reason) in files.items()
                 }
                 for place, files in content["files"].items()
             }
+            return files, dict(content["whole"])
     raise CorruptionError(f"{file}: not as it was written; delete it: only time is lost")

@@ -16,7 +16,7 @@ from pathspec import GitIgnoreSpec
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_each, with_file
-from quoth.corpus.manifest import origins_path, read_manifest
+from quoth.corpus.manifest import read_manifest
 from quoth.corpus.origins import (
     NOTHING,
     Digests,
@@ -29,7 +29,7 @@ from quoth.corpus.origins import (
     read_origins,
 )
 from quoth.corpus.seen import Seen
-from quoth.errors import InputError, UnknownDocumentError
+from quoth.errors import InputError
 from quoth.records import Document
 from quoth.sources.files import Source, check_parsers, files_below, readable
 from quoth.sources.worker import Worker
@@ -82,9 +82,6 @@ class _Sync:
         self._corpus, self._folder, self._dry_run = corpus, folder, dry_run
         manifest = read_manifest(corpus.path, corpus.snapshot)
         self._record, self._seen = read_origins(corpus.path, manifest), Seen(corpus.path)
-        last = origins_path(corpus.path, corpus.snapshot).name
-        # If the last commit was one of documents with their origins, nothing has been lost since.
-        self._is_last = last in [each["name"] for each in manifest.origins]
         self._place = place_of(folder, corpus)
         self._files = self._record.setdefault(self._place, {})
         self._owner = {each: name for name, origin in self._files.items() for each in origin["documents"]}
@@ -97,11 +94,13 @@ class _Sync:
         if not sources and not (gone and delete_all):
             held = f"; the corpus has {len(gone):,} from it, which --delete-all deletes" if gone else ""
             raise InputError(f"{self._folder}: no file in it can be read{held}")
-        if not self._is_last:
+        if not self._seen.is_whole(self._place, self._state()):
             self._forget_lost()
         try:
             self._replace(self._altered(sources, progress))
             self._delete(gone)
+            if all(origin["digest"] for origin in self._files.values()):
+                self._seen.found_whole(self._place, self._state())
         finally:
             if not self._dry_run:
                 self._seen.save(self._place, there)
@@ -121,12 +120,13 @@ class _Sync:
 
     def _forget_lost(self) -> None:
         """Let files of which the corpus has lost a document count as altered."""
+        there = set(self._corpus.ids())
         for name, origin in self._files.items():
-            try:
-                for each in origin["documents"]:
-                    self._corpus.rows_of(each)
-            except UnknownDocumentError:
+            if not there.issuperset(origin["documents"]):
                 self._files[name] = {**origin, "digest": ""}
+
+    def _state(self) -> str:
+        return read_manifest(self._corpus.path, self._corpus.snapshot).digest
 
     def _altered(self, sources: Sequence[Source], progress: Callable[[int, int], None]) -> Iterator[tuple[Source, str]]:
         """The files whose bytes are not those that were read, and the digests of these."""
