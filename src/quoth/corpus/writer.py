@@ -1,10 +1,10 @@
 """One write to a corpus: from a snapshot to the next; and what is removed before and after it.
 
-Knows in which order things reach the disk, so that a kill at any instant loses nothing that was committed: segments,
-the deletions and the origins, then the manifest, whose rename is the commit; what is removed is no longer named by a
-manifest on disk; and that on a full disk deleting and compacting are tried again with the
-reserve. Of what is kept next to the passages it knows only that whatever is named after a segment that was never
-committed must go, because the next segment gets that name. Does not know locks, models or vectors.
+Knows in which order things reach the disk, so that a kill or a power failure at any instant loses nothing that was
+committed: segments, deletions and origins, then the manifest, whose rename is the commit; a manifest that is released
+is gone before its files. And that on a full disk deleting and compacting are tried again with the reserve. Of what is
+kept next to the passages it knows only that whatever is named after a segment that was never committed must go, because
+the next segment gets that name. Does not know locks, models or vectors.
 """
 
 import shutil
