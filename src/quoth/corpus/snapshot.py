@@ -250,4 +250,5 @@ def reason_unlisted(snapshot: Snapshot) -> str:
     manifest = snapshot.manifest
     count = sum(entry.num_documents for entry in manifest.segments) - manifest.num_documents - len(snapshot.deletions)
     back = f"{count:,} deleted document" + ("s are" if count != 1 else " is")
-    return f"{snapshot.unlisted}; its copy is lost too, so {back} there again, as in the last list that can be read"
+    why = "its copy is lost too" if manifest.has_copies else "it has no copy"
+    return f"{snapshot.unlisted}; {why}, so {back} there again, as in the last list that can be read"
