@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Self
+from uuid import uuid4
 
 from quoth.errors import CorruptionError, InputError, LockedError, brief
 
@@ -100,13 +101,22 @@ def refuse_links_below(folder: Path) -> None:
 
 def atomic_write_bytes(path: Path, content: bytes) -> None:
     """Readers see the old file or the new one, never a part of it; the new one is on disk when this returns."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with create(part) as stream:
+    part = temporary(path)
+    _write_through(part, content)
+    part.replace(path)
+    fsync_path(path.parent)
+
+
+def temporary(path: Path) -> Path:
+    """Where something is written before it gets its name: a name that no other process, dead or alive, has taken."""
+    return path.with_name(f"{path.name}.{uuid4().hex}.tmp")
+
+
+def _write_through(path: Path, content: bytes) -> None:
+    with create(path) as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
-    part.replace(path)
-    fsync_path(path.parent)
 
 
 def atomic_write_json(path: Path, content: Any) -> None:
@@ -183,7 +193,7 @@ def describe_file(path: Path) -> dict[str, Any]:
     return {"size": path.stat().st_size, "sha256": sha256_file(path)}
 
 
-def check_file(path: Path, expected: dict[str, Any], contents: bool = False) -> None:
+def check_file(path: Path, expected: Mapping[str, Any], contents: bool = False) -> None:
     """Raises CorruptionError if the file is missing, or its size or (if small, or with `contents`) its bytes differ."""
     if (size := size_of(path)) != expected["size"]:
         raise CorruptionError(f"{path}: {size} bytes, but {expected['size']} were written; truncated or altered")
@@ -191,7 +201,40 @@ def check_file(path: Path, expected: dict[str, Any], contents: bool = False) -> 
         raise CorruptionError(f"{path}: checksum mismatch; the file was altered")
 
 
-def cut_to(path: Path, expected: dict[str, Any]) -> bool:
+def copy_of(path: Path) -> Path:
+    """Where the copy is of a file that is written twice."""
+    return path.with_name(f"{path.stem}.copy{path.suffix}")
+
+
+def write_twice(path: Path, content: bytes) -> dict[str, Any]:
+    """Writes a file and its copy, for what nothing else could restore; returns the name, size and SHA-256.
+
+    Their contents are on disk when this returns; their names once the folder has been flushed.
+    """
+    for each in (path, copy_of(path)):
+        _write_through(each, content)
+    return {"name": path.name, "size": len(content), "sha256": sha256_bytes(content)}
+
+
+def read_either(path: Path, expected: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The bytes of a file that was written twice, and if they are the copy's, what is wrong with the file itself.
+
+    Raises CorruptionError, about the file itself, if neither is as it was written.
+    """
+    try:
+        return _read_sound(path, expected), ""
+    except CorruptionError as error:
+        with suppress(CorruptionError):
+            return _read_sound(copy_of(path), expected), str(error)
+        raise
+
+
+def _read_sound(path: Path, expected: Mapping[str, Any]) -> bytes:
+    check_file(path, expected, contents=True)
+    return path.read_bytes()
+
+
+def cut_to(path: Path, expected: Mapping[str, Any]) -> bool:
     """Cuts off what follows the recorded bytes of a file, if these are all there; returns whether it did."""
     with suppress(CorruptionError):
         if size_of(path) > expected["size"]:
@@ -248,11 +291,19 @@ def publish_directory(part: Path, final: Path) -> None:
     fsync_path(final.parent)
 
 
+def make_folder(path: Path) -> None:
+    """Makes a folder, and those above it, if they are not there; they are on disk when this returns."""
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in reversed(made):
+        fsync_path(folder.parent)
+
+
 def publish_folder(final: Path, write: Callable[[Path], None]) -> None:
     """Lets `write` fill a folder, seals it, and makes it visible under its name in place of what was there."""
-    part = final.with_name(f"{final.name}.tmp")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    make_folder(final.parent)
+    part = temporary(final)
+    part.mkdir()
     try:
         write(part)
         seal_folder(part)
@@ -267,9 +318,17 @@ def remove(path: Path) -> None:
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
-    doomed = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    path.replace(doomed)
+    doomed = path
+    if path.suffix != ".tmp":
+        doomed = path.replace(temporary(path))
+        flush_removal(path.parent)
     shutil.rmtree(doomed)
+
+
+def flush_removal(folder: Path) -> None:
+    """Flushes that names are gone from a folder, before what they lead to goes; a full disk stops no removal."""
+    with suppress(OSError):
+        fsync_path(folder)
 
 
 @contextmanager

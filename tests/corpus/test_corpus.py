@@ -487,7 +487,7 @@ def test_every_truncated_or_missing_file_is_found_on_open_or_by_the_first_search
     newest = Corpus.open(written).snapshot
     old = {f"manifest-{number}.json" for number in range(newest)}
     for name in files(written):
-        if name in old or name.startswith(("keys/", "deleted-2", "committed")):
+        if name in old or ".copy." in name or name.startswith(("keys/", "deleted-2", "committed")):
             continue
         shutil.copytree(written, tmp_path / "x")
         os.truncate(tmp_path / "x" / name, (tmp_path / "x" / name).stat().st_size - 1)

@@ -27,6 +27,7 @@ from quoth.errors import (
     UnknownDocumentError,
 )
 from quoth.records import Document
+from quoth.storage import copy_of
 
 FULL = (28, "No space left on device")
 TEXTS = {"a": "Paris lies on the Seine", "b": "Berlin lies on the Spree", "c": "Cairo lies on the Nile"}
@@ -160,7 +161,8 @@ def test_damage_is_reported_and_nothing_is_dropped_if_the_deletions_are_lost_too
     flip(path, b"Nile")
     deletions = path / f"deleted-{corpus.snapshot}.npy"
     whole = deletions.read_bytes()
-    deletions.write_bytes(whole[:50])
+    for file in (deletions, copy_of(deletions)):
+        file.write_bytes(whole[:50])
     for drop in ([], ["000000000001"]):
         done = Corpus.repair(path, drop=drop)
         assert ["deleted-" in each for each in done.lost] == [True, False]
@@ -296,7 +298,7 @@ def test_a_commit_without_any_manifest_is_noticed_and_kept(path: Path, copy: str
     committed.unlink() if copy == "missing" else committed.write_text("{}")
     (path / "manifest-3.json").unlink()
     before = sorted(each for each in path.rglob("*") if each.suffix != ".lock")
-    name = {"add": "000000000003", "delete": r"deleted-3\.npy"}[write]
+    name = {"add": "000000000003", "delete": r"deleted-3\.copy\.npy, deleted-3\.npy"}[write]
     assert main(["verify", str(path)]) == 1
     with pytest.raises(CorruptionError, match=f"no manifest names {name}"):
         Corpus.open(path)
@@ -306,7 +308,8 @@ def test_a_commit_without_any_manifest_is_noticed_and_kept(path: Path, copy: str
 
 def test_without_a_copy_a_sound_corpus_is_written_to(path: Path) -> None:
     (path / "committed.json").unlink()
-    Corpus.open(path).verify()
+    with pytest.raises(CorruptionError, match=r"committed\.json: the file is missing"):
+        Corpus.open(path).verify()
     (path / "segments" / "000000000003").mkdir()  # begun, never sealed
     Corpus.open(path).delete(["a"])
     assert (path / "committed.json").is_file()

@@ -30,6 +30,13 @@ def notes(tmp_path: Path) -> Path:
     return write(tmp_path / "notes", a="One.", b="Two.", c="Three.")
 
 
+def forget(corpus: Path) -> None:
+    """Make the corpus one that has no record of folders."""
+    for file in corpus.glob("origins-*"):
+        file.unlink()
+    Corpus.repair(corpus)
+
+
 @pytest.fixture
 def corpus(tmp_path: Path, notes: Path, run: Run) -> Path:
     assert run("index", notes, "-o", tmp_path / "c.quoth")[0] == 0
@@ -132,7 +139,7 @@ def test_a_folder_that_moves_with_its_corpus_is_known(tmp_path: Path, run: Run) 
 
 
 def test_without_a_record_nothing_is_deleted(corpus: Path, notes: Path, run: Run) -> None:
-    (corpus / "origins.json").unlink()
+    forget(corpus)
     (notes / "a.txt").unlink()
     err = run("replace", corpus, notes, "--delete-missing")[2]
     assert f"{notes}: what was read from it earlier is not known; from now on it is recorded" in err
@@ -143,6 +150,7 @@ def test_without_a_record_nothing_is_deleted(corpus: Path, notes: Path, run: Run
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"notes": ["a.txt"]}', b"\xff"])
 def test_a_damaged_record_is_named(corpus: Path, notes: Path, run: Run, content: bytes) -> None:
+    forget(corpus)
     (corpus / "origins.json").write_bytes(content)
     with pytest.raises(CorruptionError, match=r"origins\.json: damaged; delete this file"):
         Origins(Corpus.open(corpus))

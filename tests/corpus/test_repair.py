@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -78,6 +79,8 @@ def refused(path: Path) -> str:
 MENDED = [
     "manifest-3.json",
     "committed.json",
+    "deleted-3.npy",
+    "deleted-3.copy.npy",
     "segments/000000000000/words.bin",
     "segments/000000000000/documents.npy",
     "segments/000000000000/passages.npy",
@@ -90,8 +93,6 @@ MENDED = [
 @pytest.mark.parametrize("how", ["missing", "cut", "flipped"])
 @pytest.mark.parametrize("name", MENDED)
 def test_what_follows_from_the_rest_is_mended(path: Path, name: str, how: str) -> None:
-    if (name, how) == ("committed.json", "missing"):
-        return  # a corpus of before has none
     damage(path / name, how)
     assert name.rpartition("/")[2].partition(".")[0] in refused(path)
     found = Corpus.repair(path)
@@ -129,9 +130,125 @@ def test_what_was_appended_is_cut(path: Path, name: str) -> None:
     assert_sound(path)
 
 
-def test_lost_deletions_are_said_to_be_lost(path: Path) -> None:
-    (path / "deleted-3.npy").unlink()
-    assert "nothing else says which documents are deleted" in Corpus.repair(path).lost[0]
+@pytest.mark.filterwarnings("always::quoth.errors.DamageWarning")
+def test_a_damaged_list_of_deletions_closes_nothing(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damage(path / "deleted-3.npy", "flipped")
+    for command in (["list"], ["search", "Seine"], ["delete", "c"], ["export", "-o", str(path.parent / "x.jsonl")]):
+        assert main([command[0], str(path), *command[1:]]) == 0
+        told = capsys.readouterr().err
+        if command != ["export", "-o", str(path.parent / "x.jsonl")]:  # by then there is another list
+            assert "deleted-3.npy: checksum mismatch; the file was altered; its copy is read instead" in told
+    assert [json.loads(line)["id"] for line in (path.parent / "x.jsonl").read_text().splitlines()] == ["a"]
+    Corpus.repair(path)
+    Corpus.open(path).verify()
+
+
+def lose_deletions(path: Path, snapshot: int) -> str:
+    for name in (f"deleted-{snapshot}.npy", f"deleted-{snapshot}.copy.npy"):
+        damage(path / name, "flipped")
+    return f"deleted-{snapshot}.npy"
+
+
+@pytest.mark.filterwarnings("always::quoth.errors.DamageWarning")
+def test_without_both_lists_the_last_one_that_can_be_read_opens(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = lose_deletions(path, 3)
+    assert main(["search", str(path), "Spree"]) == 0
+    told = capsys.readouterr().err
+    assert name in told
+    assert "its copy is lost too, so 1 deleted document is there again" in told
+    assert name in refused(path)
+    with pytest.warns(DamageWarning, match=name):
+        corpus = Corpus.open(path)
+    assert [each.id for each in corpus.documents()] == ["a", "b", "c"]
+    assert (corpus.num_documents, corpus.num_passages) == (3, 6)
+    with pytest.raises(CorruptionError, match=f"{name}.*`quoth repair"):
+        corpus.delete(["a"])
+    assert main(["export", str(path), "-o", str(path.parent / "x.jsonl")]) == 1
+    assert "lost: " in capsys.readouterr().err
+    assert len((path.parent / "x.jsonl").read_text().splitlines()) == 3
+    assert main(["repair", str(path)]) == 1
+    assert f"or `quoth repair {path} --drop {name}`" in capsys.readouterr().err
+    assert main(["repair", str(path), "--drop", name]) == 0
+    assert "dropped: " in capsys.readouterr().out
+    Corpus.open(path).delete(["b"])
+    assert_sound(path)
+
+
+def test_deletions_that_an_older_list_and_the_ids_tell_are_restored(path: Path) -> None:
+    corpus = Corpus.open(path)
+    corpus.replace([Document("c", "C", TEXTS["c"] + "."), Document("a", "A", "Rouen lies on the Seine")])
+    corpus.replace([Document("a", "A", TEXTS["a"])])
+    expected = {each.id: each.text for each in corpus.documents()}
+    passages = corpus.num_passages
+    name = lose_deletions(path, corpus.snapshot)
+    whole = (path / name).read_bytes()
+    with pytest.warns(DamageWarning, match="an older list and the ids are read instead"):
+        opened = Corpus.open(path)
+    assert {each.id: each.text for each in opened.documents()} == expected
+    assert (opened.num_documents, opened.num_passages) == (2, passages)
+    assert "rebuilt from an older list and the ids" in Corpus.repair(path).repaired[0]
+    assert (path / name).read_bytes() != whole
+    opened.refresh()
+    opened.verify()
+    lose_deletions(path, opened.snapshot)
+    with pytest.warns(DamageWarning):
+        opened = Corpus.open(path)
+    opened.add([Document("d", "", "Delhi")])  # writes a list that is whole
+    opened.delete(["a"])
+    assert sorted(each.id for each in opened.documents()) == ["c", "d"]
+    assert sorted(each.id for each in Corpus.open(path).documents()) == ["c", "d"]
+
+
+def test_a_list_of_before_has_no_copy_until_something_is_written(path: Path) -> None:
+    (path / "deleted-3.copy.npy").unlink()
+    shutil.copy(rewritten(path, format=2, origins=..., bypassed=...), path / "committed.json")
+    assert_sound(path)
+    Corpus.open(path).add([Document("d", "", "Delhi")])
+    assert sorted(each.name for each in path.glob("deleted*")) == [
+        "deleted-3.npy",
+        "deleted-4.copy.npy",
+        "deleted-4.npy",
+    ]
+    Corpus.open(path).verify()
+
+
+@pytest.mark.parametrize("how", ["missing", "cut", "flipped"])
+def test_no_file_is_damaged_without_verify_naming_it(tmp_path: Path, how: str) -> None:
+    from quoth.corpus.sync import sync
+
+    (folder := tmp_path / "notes").mkdir()
+    corpus = Corpus.create(tmp_path / "x.quoth")
+    for text in TEXTS:
+        (folder / f"{text}.txt").write_text(TEXTS[text])
+        sync(corpus, folder)
+    (folder / "a.txt").unlink()
+    sync(corpus, folder)
+    path = corpus.path
+    names = [file.relative_to(path) for file in path.rglob("*") if file.is_file() and file.name != "writer.lock"]
+    assert len(names) > 25
+    for number, name in enumerate(names):
+        copy = Path(shutil.copytree(path, tmp_path / str(number)))
+        damage(copy / name, how)
+        older = name.name.startswith("manifest-") and name.name != f"manifest-{corpus.snapshot}.json"
+        if how == "missing" and (older or name.name == "seen.json"):
+            verify(copy)  # as if released; as if never written
+        else:
+            assert name.name in refused(copy)
+        Corpus.repair(copy)
+        if name.name != "documents.bin":
+            verify(copy)
+            assert {each.text for each in Corpus.open(copy).documents()} == {TEXTS["b"], TEXTS["c"]}
+
+
+def test_leftovers_are_swept_and_stop_nothing(path: Path) -> None:
+    names = [f"{each}.{os.getpid()}.tmp" for each in ("keys/model/settings", "segments/000000000000", "x.json")]
+    for name in (*names, f"keys/model/000000000000.{os.getpid()}.tmp"):
+        (path / name / "inside").mkdir(parents=True)
+    damage(path / "keys" / "model" / "settings" / "some.npy", "flipped")
+    damage(path / "segments" / "000000000000" / "ids.npy", "flipped")
+    assert len(Corpus.repair(path).repaired) == 2
+    assert not [*path.rglob("*.tmp")]
+    assert_sound(path)
 
 
 @pytest.mark.parametrize("how", ["missing", "cut", "flipped"])

@@ -20,7 +20,7 @@ from quoth import Corpus, Document, read_documents
 from quoth.corpus.manifest import LOCK
 from quoth.corpus.sync import Synced, sync
 from quoth.errors import CorruptionError, FileWarning, InputError
-from quoth.storage import WriterLock
+from quoth.storage import WriterLock, encode_json, sha256_bytes
 
 
 @pytest.fixture
@@ -160,24 +160,23 @@ def test_after_a_kill_the_next_run_goes_on(
     for name in names:
         write(folder / name, f"The text of {name}.")
     monkeypatch.setattr(module, "STEP_FILES", 2)
-    save, saved = module._Sync._save, list[int]()
+    commit, commits = module._Sync._commit, list[int]()
 
-    def stopped(self: Any) -> None:
-        saved.append(1)
-        if len(saved) == 2:  # after the second commit, before its record
+    def stopped(self: Any, *step: Any) -> None:
+        commit(self, *step)
+        commits.append(1)
+        if len(commits) == 2:
             raise KeyboardInterrupt
-        save(self)
 
-    monkeypatch.setattr(module._Sync, "_save", stopped)
+    monkeypatch.setattr(module._Sync, "_commit", stopped)
     with pytest.raises(KeyboardInterrupt):
         sync(corpus, folder)
     assert sorted(documents(corpus)) == names[:4]
     (folder / "3.txt").unlink()
-    monkeypatch.setattr(module._Sync, "_save", save)
     read.clear()
     sync(corpus, folder)
-    assert read == ["2.txt", "4.txt", "5.txt"]
-    assert set(documents(corpus)) >= {"0.txt", "1.txt", "2.txt", "4.txt", "5.txt"}
+    assert read == ["4.txt", "5.txt"]
+    assert sorted(documents(corpus)) == ["0.txt", "1.txt", "2.txt", "4.txt", "5.txt"]
 
 
 def test_what_the_corpus_has_lost_is_read_again(corpus: Corpus, folder: Path, read: list[str]) -> None:
@@ -199,6 +198,20 @@ def test_what_the_corpus_has_lost_is_read_again(corpus: Corpus, folder: Path, re
     for _ in range(2):
         assert list(sync(corpus, folder).unreadable) == ["a.txt"]
     assert sync(corpus, folder).unchanged == 2
+    write(folder / "a.txt", "The text of a.txt.")  # as it was when it was read
+    assert sync(corpus, folder).changed == ["a.txt"]
+    assert documents(corpus) == before
+    assert sync(corpus, folder).unchanged == 3
+
+
+def test_what_another_folder_s_sync_follows_is_read_again_too(corpus: Corpus, folder: Path, tmp_path: Path) -> None:
+    write(folder / "a.txt", "The text of a.txt.")
+    sync(corpus, folder)
+    corpus.delete(["a.txt"])
+    (other := tmp_path / "other").mkdir()
+    write(other / "b.txt", "The text of b.txt.")
+    sync(corpus, other)
+    assert sync(corpus, folder).changed == ["a.txt"]
 
 
 def test_documents_of_others_are_left_alone(corpus: Corpus, folder: Path) -> None:
@@ -303,7 +316,7 @@ def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
     assert not place.exists()
     code, out, error = run("sync", folder, place)
     assert (code, out.splitlines()[0]) == (1, "+ a.txt")
-    assert "b.jsonl: left as it was" in error
+    assert "b.jsonl: left out: 1: not JSON" in error
     assert "not JSON" in error
     assert run("sync", folder, place, "--json")[0] == 1
     (folder / "b.jsonl").unlink()
@@ -323,7 +336,7 @@ def test_names_that_are_not_utf8_are_told_and_stop_nothing(run: Run, folder: Pat
     write(strange, rows({"id": "1", "text": "Two."}))
     for _ in range(2):
         code, _, error = run("sync", folder, tmp_path / "c.quoth")
-        assert (code, error) == (1, "quoth: b\\udcff.jsonl: left as it was: its name is not UTF-8; rename it\n")
+        assert (code, error) == (1, "quoth: b\\udcff.jsonl: left out: its name is not UTF-8; rename it\n")
     assert documents(Corpus.open(tmp_path / "c.quoth")) == {"a.txt": "One."}
     strange.rename(folder / "b.jsonl")
     moved = folder.rename(os.fsdecode(bytes(tmp_path) + b"/fo\xff"))
@@ -384,11 +397,139 @@ def test_a_watch_goes_on_when_the_folder_was_away_or_empty(
     assert [line for line in out.splitlines() if line[0] in "+~-"] == ["+ a.txt", "+ b.txt"]
 
 
-def test_a_damaged_record_is_named(corpus: Corpus, folder: Path) -> None:
+def test_files_that_cannot_be_read_are_parsed_once_and_named_each_time(
+    run: Run, corpus: Corpus, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(folder / "a.txt", "One.")
+    write(folder / "b.jsonl", "{")
+    write(folder / "c.jsonl", rows({"id": "c", "text": "Three."}))
     sync(corpus, folder)
-    (corpus.path / "sync.json").write_text("[")
-    with pytest.raises(CorruptionError, match=r"sync\.json: damaged; delete this file"):
+    write(folder / "c.jsonl", "{{")
+    told = []
+    for _ in range(3):
+        read.clear()
+        assert run("sync", folder, corpus.path)[0] == 1
+        done = sync(Corpus.open(corpus.path), folder)
+        told.append((done.unreadable.keys(), done.kept, [*read]))
+    assert [names for _, _, names in told] == [["c.jsonl"], [], []]
+    assert {(*names, *kept) for names, kept, _ in told} == {("b.jsonl", "c.jsonl", "c.jsonl")}
+    error = run("sync", folder, corpus.path)[2]
+    assert "b.jsonl: left out: 1: not JSON" in error
+    assert "c.jsonl: left as it was: 1: not JSON" in error
+    monkeypatch.setattr("quoth.corpus.seen.__version__", "another")  # which may read what this one cannot
+    sync(corpus, folder)
+    assert read == ["b.jsonl", "c.jsonl"]
+    read.clear()
+    write(folder / "b.jsonl", rows({"id": "b", "text": "Two."}))
+    (corpus.path / "seen.json").write_text("{}")  # it only saves work
+    assert (sync(corpus, folder).new, read) == (["b.jsonl"], ["b.jsonl", "c.jsonl"])
+
+
+def test_what_is_not_a_file_s_fault_is_not_remembered(corpus: Corpus, folder: Path) -> None:
+    corpus.add([Document("a.txt", "", "From elsewhere.")])
+    write(folder / "a.txt", "From here.")
+    write(folder / "b.txt", "Two.")
+    for _ in range(2):
+        assert "not from here" in sync(corpus, folder).unreadable["a.txt"]
+    corpus.delete(["a.txt"])
+    assert sync(corpus, folder).new == ["a.txt"]
+
+
+@pytest.fixture
+def older(corpus: Corpus, folder: Path) -> Corpus:
+    """A corpus of before, with its records beside the documents, in the formats of then."""
+    for name in ("a.txt", "b.txt", "c.txt", "d.txt"):
+        write(folder / name, f"The text of {name}.")
+    sync(corpus, folder)
+    corpus.delete(["d.txt"])
+    path, last = corpus.path, corpus.snapshot
+    content = json.loads((path / f"manifest-{last}.json").read_text())
+    record = json.loads((path / content["origins"][-1]["name"]).read_text())[folder.name]
+    for name in ("origins", "bypassed", "sha256"):
+        del content[name]
+    content["format"] = 2
+    content["sha256"] = sha256_bytes(encode_json(content))
+    (path / f"manifest-{last}.json").write_bytes(encode_json(content))
+    for file in {*path.glob("*.copy.*"), *path.glob("origins-*"), path / "seen.json", path / "committed.json"}:
+        file.unlink()
+    for snapshot in range(last):
+        (path / f"manifest-{snapshot}.json").unlink()
+    known = {name: {**record[name], "size": 5, "time": 7} for name in ("a.txt", "b.txt", "d.txt")}
+    (path / "sync.json").write_bytes(encode_json({"": {folder.name: last}, folder.name: known}))
+    indexed = {name: digest for name, origin in record.items() for digest in origin["documents"].values()}
+    (path / "origins.json").write_bytes(encode_json({folder.name: indexed}))
+    return Corpus.open(path)
+
+
+def test_the_records_of_a_corpus_of_before_are_taken_over(older: Corpus, folder: Path, read: list[str]) -> None:
+    older.verify()
+    (folder / "b.txt").unlink()
+    (folder / "c.txt").unlink()
+    write(folder / "d.txt", "Again.")
+    done = sync(older, folder)
+    assert (done.unchanged, done.changed, sorted(done.deleted)) == (1, ["d.txt"], ["b.txt", "c.txt"])
+    assert read == ["d.txt"]
+    assert documents(older) == {"a.txt": "The text of a.txt.", "d.txt": "Again."}
+    older.delete(["a.txt"])
+    assert not [*older.path.glob("sync.json"), *older.path.glob("origins.json")]
+    assert sync(older, folder).changed == ["a.txt"]
+    older.verify()
+
+
+@pytest.mark.parametrize("name", ["sync.json", "origins.json"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[",
+        "[]",
+        '{"notes": ["a.txt"]}',
+        '{"notes": {"a.txt": 5}}',
+        '{"notes": {"a.txt": {"digest": 5, "documents": {}}}}',
+    ],
+)
+def test_a_damaged_record_of_before_is_named(older: Corpus, folder: Path, name: str, content: str) -> None:
+    (older.path / name).write_text(content)
+    for act in (lambda: sync(older, folder), older.verify):
+        with pytest.raises(CorruptionError, match=rf"{name}: damaged; delete this file"):
+            act()
+    assert name in Corpus.repair(older.path).dropped[0]
+    older.verify()
+    write(folder / "d.txt", "Again.")
+    sync(older, folder)
+    assert documents(older) == {each: f"The text of {each}." for each in ("a.txt", "b.txt", "c.txt")} | {
+        "d.txt": "Again."
+    }
+
+
+def test_the_record_is_written_twice_and_a_damaged_one_is_restored(corpus: Corpus, folder: Path) -> None:
+    for name in "abcdefgh":
+        write(folder / f"{name}.txt", f"The text of {name}.")
         sync(corpus, folder)
-    (corpus.path / "sync.json").unlink()
-    assert sync(corpus, folder).unchanged == 1
+    manifest = json.loads((corpus.path / f"manifest-{corpus.snapshot}.json").read_text())
+    files = [corpus.path / each["name"] for each in manifest["origins"]]
+    assert 1 <= len(files) <= 3  # a part is twice as large as the next
+    for file in (files[-1], files[-1].with_name(f"{files[-1].stem}.copy.json")):
+        file.write_bytes(whole := file.read_bytes().replace(b"notes", b"noteS"))
+        with pytest.raises(CorruptionError, match=rf"{file.name}: checksum mismatch"):
+            corpus.verify()
+        assert (sync(corpus, folder).unchanged, whole.count(b"noteS")) == (8, 1)
+        assert f"{file.name}: checksum mismatch" in Corpus.repair(corpus.path).repaired[0]
+        corpus.verify()
+
+
+def test_a_record_that_is_lost_is_dropped_and_made_again(corpus: Corpus, folder: Path) -> None:
+    write(folder / "a.txt", "One.")
+    write(folder / "b.txt", "Two.")
+    sync(corpus, folder)
+    for file in corpus.path.glob("origins-*"):
+        file.write_bytes(b"")
+    corpus = Corpus.open(corpus.path)
+    with pytest.raises(CorruptionError, match=r"origins-1\.json: 0 bytes"):
+        sync(corpus, folder)
+    assert "`quoth sync` reads its folders again" in Corpus.repair(corpus.path).dropped[0]
+    corpus = Corpus.open(corpus.path)
+    assert sync(corpus, folder).unchanged == 2
+    (folder / "b.txt").unlink()
+    sync(corpus, folder)
+    assert documents(corpus) == {"a.txt": "One."}
+    corpus.verify()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import killed
+from crashes import Tree, recorded, write_tree
 from killed import document
 from quoth import NPM, Corpus
 from quoth.errors import QuothError
@@ -120,6 +121,31 @@ def test_a_disk_that_takes_no_more_loses_nothing(embedded: Path, model: Path, tm
         assert found.keys() in ({"a"}, {"a", "late"})
         assert found["a"] == document("a", 30)
         assert_whole(path, model, found)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_no_power_failure_while_vectors_are_made_damages_them(
+    embedded: Path, model: Path, tmp_path: Path, in_order: bool
+) -> None:
+    found, chance = list[Tree](), random.Random(in_order)
+    Corpus.open(embedded).add([document("c", 30)])
+    npm = NPM.from_pretrained(str(model), Corpus.open(embedded))
+    with recorded(embedded, lambda disk, _: found.append(disk.after_power_loss(chance, in_order))):
+        npm.embed("fp32")
+        Corpus.open(embedded).compact()
+        npm = NPM.from_pretrained(str(model), Corpus.open(embedded))
+        npm.embed("fp32", recall=0.99)
+    for number, tree in enumerate(found):
+        path = write_tree(tree, tmp_path / f"{number}" / "c.quoth")
+        corpus = Corpus.open(path)
+        corpus.verify()
+        assert {each.id: each for each in corpus.documents()} == {"a": document("a", 30), "c": document("c", 30)}
+    for tree in chance.sample(found, 2):
+        assert_whole(
+            write_tree(tree, tmp_path / "whole" / str(id(tree)) / "c.quoth"),
+            model,
+            {"a": document("a", 30), "c": document("c", 30)},
+        )
 
 
 def damaged(path: Path, chance: random.Random, how: str) -> Iterator[Path]:

@@ -103,7 +103,7 @@ def index(
     with no_empty_folder(folder):
         corpus = Corpus.create(folder, splitter=splitter)
         try:
-            with counting("indexing", "documents") as progress:
+            with inputs.recorded(corpus, output), counting("indexing", "documents") as progress:
                 write(corpus, inputs.with_text(), progress)
         except LockedError:
             raise  # another process is writing this corpus
@@ -112,8 +112,6 @@ def index(
                 shutil.rmtree(folder)
             raise
     inputs.report()
-    if not ray:
-        inputs.record(corpus)
     _state(corpus, output)
     tell_duplicates(near_duplicates(corpus))
     if vectors:
@@ -161,11 +159,15 @@ def add(
     Example:
       quoth add wiki.quoth more.jsonl
     """
+<<<<<<< HEAD
     inputs = Inputs(docs, format, skip_bad, header)
     with changing(directory) as corpus, counting("adding", "documents") as progress:
+=======
+    inputs = Inputs(docs, format, skip_bad, header)
+    with changing(directory) as corpus, inputs.recorded(corpus, directory), counting("adding", "documents") as progress:
+>>>>>>> sync
         corpus.add(inputs.with_text(), progress=progress)
     inputs.report()
-    inputs.record(corpus)
     _state(corpus, directory)
     _tell_late(corpus, directory)
 
@@ -201,14 +203,14 @@ def replace(
         raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
     with changing(directory) as corpus:
         before, gone = corpus.num_documents, Gone(corpus, inputs, required=delete_missing)
-        with counting("replacing", "documents") as progress:
+        recorded = inputs.recorded(corpus, directory, gone if delete_missing else None)
+        with recorded, counting("replacing", "documents") as progress:
             written = corpus.replace(iter(inputs), progress, gone.to_delete() if delete_missing else ())
     inputs.report()
     deleted = gone.report(delete_missing)
     new = corpus.num_documents - before + deleted
     counts = f"replaced {written - new:,}, new {new:,}, unchanged {inputs.count - written:,}"
     note(f"{counts}, deleted {deleted:,}" if delete_missing else counts)
-    inputs.record(corpus)
     _state(corpus, directory)
     _tell_late(corpus, directory)
 
@@ -300,7 +302,7 @@ def repair(
     directory: OwnCorpusDir,
     drop: Annotated[
         list[str] | None,
-        repeated("--drop", "SEGMENT", "Take this segment out of the corpus if it cannot be repaired."),
+        repeated("--drop", "SEGMENT", "Give up this segment, or list of deletions, if it cannot be repaired."),
     ] = None,
 ) -> None:
     """Rebuild damaged files from the rest of the corpus.
@@ -308,7 +310,7 @@ def repair(
     Rebuilds words, tables and checksums from the documents. Removes damaged vectors, which quoth embed rebuilds.
     Documents that are damaged themselves are lost; the files to restore from a backup are named, and how many documents
     of them can still be read. Until then the corpus is open without them. --drop gives them up; quoth export first
-    writes those that can be read.
+    writes those that can be read. What the lost list of deletions had is there again when it is given up.
 
     \b
     Example:

@@ -42,7 +42,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
         "documents": corpus.num_documents,
         "passages": corpus.num_passages,
         "segments": segments,
-        "damaged": [each.entry.name for each in corpus.damaged],
+        "damaged": [*(each.entry.name for each in corpus.damaged), *filter(None, [corpus.unlisted])],
         "freed_by_compact": freed,
         "snapshot": corpus.snapshot,
         "splitter": corpus.splitter,

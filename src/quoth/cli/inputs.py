@@ -4,7 +4,7 @@ Knows how to count them and what to report. Does not know formats or how a corpu
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from quoth.errors import CorruptionError, InputError, UnknownDocumentError, brie
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
+    from quoth.corpus.origins import Changes
     from quoth.records import Document
 
 FEW = 3
@@ -66,16 +67,23 @@ class Inputs:
             note(f"{plural(self._num_without_text, 'document')} without text; no search finds them")
         self.left_out.report()
 
-    def record(self, corpus: "Corpus") -> None:
-        """Record which documents of the corpus come from which folder; that this cannot be is reported: only
+    @contextmanager
+    def recorded(self, corpus: "Corpus", place: str, gone: "Gone | None" = None) -> "Iterator[None]":
+        """What the corpus writes inside is committed with which of it comes from which folder, without what is `gone`;
+        but for a corpus at a URL, from which no path leads to a folder. That this cannot be is reported: only
         --delete-missing needs it."""
         from quoth.corpus.origins import Origins
 
-        if self._folders:
-            try:
-                Origins(corpus).save(self._folders)
-            except (CorruptionError, InputError) as error:
-                note(str(error))
+        def origins() -> "Changes":
+            if self._folders and "://" not in place:
+                try:
+                    return Origins(corpus).changes(self._folders, gone.to_delete() if gone else ())
+                except (CorruptionError, InputError) as error:
+                    note(str(error))
+            return {}
+
+        with corpus.recording(origins):
+            yield
 
 
 class Gone:

@@ -15,7 +15,7 @@ from quoth.cli.models import contents, open_corpus
 from quoth.cli.options import Json
 from quoth.cli.output import counting, note, print_json, results, visible
 from quoth.errors import InputError, LockedError
-from quoth.storage import COMMITTED, no_empty_folder
+from quoth.storage import no_empty_folder
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -89,7 +89,7 @@ def _opened(directory: Path, folder: Path) -> "tuple[Corpus, bool]":
 
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give one that exists")
-    if (directory / COMMITTED).exists() or directory.is_file():
+    if any(directory.glob("manifest-*.json")) or directory.is_file():
         return open_corpus(directory), False
     return Corpus.create(directory), True
 
@@ -125,7 +125,7 @@ def _show(done: "Synced", corpus: "Corpus", dry_run: bool) -> None:
     if len(named) > SHOWN:
         console.print(f"… and {len(named) - SHOWN:,} more")
     for name, reason in done.unreadable.items():
-        note(f"{name}: left as it was: {reason}")
+        note(f"{name}: {'left as it was' if name in done.kept else 'left out'}: {reason}")
     counts = ", ".join(f"{len(names):,} {kind}" for kind, names in parts.items())
     lost = f", {len(done.unreadable):,} unreadable" if done.unreadable else ""
     state = "nothing is written" if dry_run else contents(corpus)

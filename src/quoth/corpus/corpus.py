@@ -20,10 +20,11 @@ from quoth.corpus.manifest import (
     snapshots,
     write_manifest,
 )
-from quoth.corpus.snapshot import Snapshot, open_snapshot, tell_damage
+from quoth.corpus.origins import Changes
+from quoth.corpus.snapshot import Snapshot, open_snapshot, reason_unlisted, tell_damage
 from quoth.corpus.view import CorpusView
 from quoth.corpus.writer import RESERVE, Writer, release, split_documents, sweep
-from quoth.errors import CorpusNotFoundError, InputError, advising
+from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, advising
 from quoth.records import Document
 from quoth.storage import WriterLock, all_locked, fsync_path
 from quoth.text.passages import DEFAULT_SPLITTER, get_splitter
@@ -50,6 +51,7 @@ class Corpus(CorpusView):
     def __init__(self, path: Path, snapshot: Snapshot, pinned: bool = False) -> None:
         super().__init__(path, snapshot)
         self._pinned = pinned
+        self._origins: Callable[[], Changes] = dict
 
     def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str, int, bool, str, tuple[str, ...]]]:
         place, shown = str(self.path.absolute()), self._snapshot
@@ -99,7 +101,8 @@ class Corpus(CorpusView):
 
         Checks the sizes of all files and the contents of small ones. The words of passages are checked by the first
         search, because texts can be read without them. A damaged segment is left out, with a DamageWarning, unless no
-        other is intact; `damaged` names it.
+        other is intact; `damaged` names it. If the list of deletions is damaged, a DamageWarning says what is read
+        instead.
 
         Args:
             path (str | Path): A folder made by `create` or `quoth index`.
@@ -129,13 +132,14 @@ class Corpus(CorpusView):
     def repair(path: str | Path, drop: Iterable[str] = ()) -> "Repairs":
         """Rebuild the damaged files that can be rebuilt from the rest, and say which are lost.
 
-        Rebuilt are the tables and words of segments, the lists of checksums and the last manifest. Damaged vectors and
-        codes are removed, so that `embed` makes them again. Reads every file.
+        Rebuilt are the tables and words of segments, the lists of checksums, of deletions and of files that were read,
+        and the last manifest. Damaged vectors and codes are removed, so that `embed` makes them again. Reads every
+        file.
 
         Args:
             path (str | Path): The corpus's folder.
             drop (Iterable[str]): Segments to take out of the corpus, in one commit, if they cannot be repaired: their
-                documents are lost. Default: none.
+                documents are lost; or a list of deletions that is lost: what only it had is there again. Default: none.
 
         Returns:
             `repaired`, `lost` and `dropped`: one line of text per file or segment.
@@ -166,9 +170,9 @@ class Corpus(CorpusView):
             latest, seen = read_manifest(self.path), self._snapshot.manifest
             if latest != seen and not continues(self.path, latest, seen):
                 raise CorpusNotFoundError(_REPLACED.format(self.path))
-            if latest != seen or self.damaged:
+            if latest != seen or self.damaged or self._snapshot.unlisted:
                 opened = open_snapshot(self.path, None, self.segments)
-                if opened.damaged != self.damaged:
+                if (opened.damaged, opened.unlisted) != (self.damaged, self._snapshot.unlisted):
                     tell_damage(opened)
                 self._snapshot = opened.part(self._snapshot.conditions)
 
@@ -328,17 +332,31 @@ class Corpus(CorpusView):
         verify(self.path)
 
     @contextmanager
+    def recording(self, origins: Callable[[], Changes]) -> Iterator[None]:
+        """Commit what is written inside along with where it comes from.
+
+        `origins` is called when all documents have been taken, and says what changes in the record.
+        """
+        self._origins = origins
+        try:
+            yield
+        finally:
+            self._origins = dict
+
+    @contextmanager
     def _writing(self) -> Iterator[Writer]:
         if self._pinned or self.condition:
             what = f"the part where {self.condition}" if self.condition else "a snapshot"
             raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without {what}")
         with WriterLock(self.path / LOCK, RESERVE) as lock, advising(self.path):
             self.refresh()
+            if self._snapshot.is_incomplete:
+                raise CorruptionError(reason_unlisted(self._snapshot))
             keep_copy(self.path, self._snapshot.manifest)
             sweep(self.path, self._snapshot.manifest)
             release(self.path, self._snapshot.manifest.kept_from)
             try:
-                yield Writer(self.path, self._snapshot, self._show, lock.yield_reserve)
+                yield Writer(self.path, self._snapshot, self._show, self._origins, lock.yield_reserve)
             except BaseException:
                 sweep(self.path, read_manifest(self.path))
                 raise

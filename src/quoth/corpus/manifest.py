@@ -4,10 +4,12 @@
     committed.json      a copy of the last manifest, written after the commit: it shows if that one is lost
     segments/<name>/    immutable, named after the number of its first document
     deleted-<n>.npy     the documents deleted up to snapshot n
+    origins-<n>.json    which documents came from which file: what changed in it until snapshot n (`origins`)
+    *.copy.*            a copy of each of these two
     moves/<name>/       where the passages of a merged segment were (`moves`)
     keys/<owner>/       what others keep next to the passages
-    origins.json        which documents were read from which folder (`origins`)
-    sync.json           which files of a folder were read, and what was in them (`sync`)
+    repair/<name>/      a segment that is being rebuilt
+    seen.json           the times of files that were read, only to save reading them again (`seen`)
     writer.lock         the pid of the writer, if there is one, and space that is freed when the disk is full
 
 `keys/<owner>/` has one owner, who holds its `writer.lock` while writing. A folder in it belongs to the segment it is
@@ -29,21 +31,19 @@ from quoth.storage import (
     atomic_write_bytes,
     check_fields,
     encode_json,
+    fsync_path,
     read_json,
     sha256_bytes,
     size_of,
 )
 
 BESIDE = "keys"
+REPAIR = "repair"
 LOCK = "writer.lock"
-ORIGINS = "origins.json"
-SYNC = "sync.json"
-
-FORMAT = 2
-BYPASSING = 3
-READABLE = (1, 2, 3)
-"""Segments of the first format have no words: one index outside them had the words of every snapshot. The third is the
-second with `bypassed`, and is only written if there are any."""
+FORMAT = 4
+READABLE = (1, 2, 3, 4)
+"""Segments of the first format have no words: one index outside them had the words of every snapshot. The third has
+`bypassed`; the fourth has `origins`, a copy of each list of deletions, and always a copy of the last manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,7 @@ class Manifest:
 
     A write removes the snapshots below `kept_from` once nobody reads them. `bypassed` names the segments that were
     damaged when documents were added: if one is repaired, later segments may have newer versions of its documents.
+    `origins` are files of which a later one has what changed since the earlier ones.
     """
 
     snapshot: int
@@ -76,10 +77,22 @@ class Manifest:
     deletions: dict[str, Any] | None = None
     kept_from: int = 0
     bypassed: tuple[str, ...] = ()
+    origins: tuple[dict[str, Any], ...] = ()
+    format: int = FORMAT
 
     def successor(self, **changes: Any) -> "Manifest":
         """The next snapshot's manifest."""
-        return replace(self, snapshot=self.snapshot + 1, **changes)
+        return replace(self, snapshot=self.snapshot + 1, format=FORMAT, **changes)
+
+    @property
+    def written_twice(self) -> list[dict[str, Any]]:
+        """Name, size and SHA-256 of each file that it names and that has a copy, if it `has_copies`."""
+        return [*([self.deletions] if self.deletions else []), *self.origins]
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether what is written twice was."""
+        return self.format >= 4
 
     @property
     def digest(self) -> str:
@@ -92,6 +105,7 @@ _FIELDS: Fields = {field.name: (cast(type, field.type),) for field in fields(Man
     "segments": (list,),
     "deletions": (dict, type(None)),
     "bypassed": (list,),
+    "origins": (list,),
 }
 
 
@@ -109,6 +123,10 @@ def segment_name(first_document: int) -> str:
 
 def deletions_path(corpus: Path, snapshot: int) -> Path:
     return corpus / f"deleted-{snapshot}.npy"
+
+
+def origins_path(corpus: Path, snapshot: int) -> Path:
+    return corpus / f"origins-{snapshot}.json"
 
 
 def is_number(name: str) -> bool:
@@ -152,10 +170,9 @@ def snapshots(corpus: Path) -> list[int]:
 
 
 def write_manifest(corpus: Path, manifest: Manifest) -> None:
-    """The commit: everything the manifest names must be on disk before."""
-    content = {"format": BYPASSING if manifest.bypassed else FORMAT, **asdict(manifest)}
-    if not manifest.bypassed:
-        del content["bypassed"]
+    """The commit: everything that the manifest names must be on disk before, but for names in the corpus's folder."""
+    fsync_path(corpus)
+    content = asdict(manifest)
     encoded = encode_json({**content, "sha256": sha256_bytes(encode_json(content))})
     atomic_write_bytes(manifest_path(corpus, manifest.snapshot), encoded)
     with suppress(OSError):  # everything is committed; if the disk is full, an older copy remains
@@ -248,9 +265,12 @@ def committed(corpus: Path) -> Manifest | None:
 
 
 def check_copy(corpus: Path) -> None:
-    """Raises CorruptionError if the copy of the last manifest is damaged; corpora of earlier versions may have none."""
+    """Raises CorruptionError if the copy of the last manifest is damaged or missing; corpora of earlier versions may
+    have none, nor does one whose making was killed."""
     if not (copy := corpus / COMMITTED).exists():
-        return
+        current = read_manifest(corpus)
+        if not (current.has_copies and current.snapshot):
+            return
     copied = parse_manifest(copy)
     with suppress(CorpusNotFoundError):  # released: a later one was committed after the copy was read
         if read_manifest(corpus, copied.snapshot) != copied:
@@ -264,13 +284,12 @@ def parse_manifest(path: Path) -> Manifest:
         raise CorruptionError(f"{path}: not as it was written; the file was altered")
     if content.pop("sha256", None) != sha256_bytes(encode_json(content)):
         raise CorruptionError(f"{path}: its content does not match the SHA-256 in it; the file was altered")
-    if (version := content.pop("format", None)) not in READABLE:
+    if (version := content.get("format")) not in READABLE:
         remedy = "install a newer Quoth" if isinstance(version, int) and version > READABLE[-1] else "index again"
         raise CorruptionError(f"{path}: format {version}, but this version of Quoth reads {READABLE[-1]}; {remedy}")
     for name in ("words", "stale_rows"):  # of the first format
         content.pop(name, None)
-    if version != BYPASSING:
-        content["bypassed"] = []
+    content = {"bypassed": [], "origins": [], **content}
     check_fields(path, content, _FIELDS)
     if content["deletions"] is not None:
         check_fields(path, content["deletions"], {"name": (str,), **FILE_FIELDS})
@@ -278,12 +297,13 @@ def parse_manifest(path: Path) -> Manifest:
         SegmentEntry(**check_fields(path, entry, _SEGMENT_FIELDS)) for entry in content["segments"]
     )
     content["bypassed"] = tuple(map(str, content["bypassed"]))
+    content["origins"] = tuple(check_fields(path, each, {"name": (str,), **FILE_FIELDS}) for each in content["origins"])
     manifest = Manifest(**content)
     # A manifest may come from a stranger: it must not name a file that Quoth does not write, or one outside the corpus.
-    deletions = manifest.deletions["name"] if manifest.deletions else ""
     named = all(entry.name == segment_name(entry.first_document) for entry in manifest.segments)
+    inside = all(Path(each["name"]).name == each["name"] for each in manifest.written_twice)
     known = {entry.name for entry in manifest.segments}
-    if not named or Path(deletions).name != deletions or not known.issuperset(manifest.bypassed):
+    if not named or not inside or not known.issuperset(manifest.bypassed):
         raise CorruptionError(f"{path}: damaged, it names files that do not belong to a corpus")
     return manifest
 
@@ -293,11 +313,17 @@ def _numbers(corpus: Path, pattern: str) -> list[int]:
     return sorted(int(number) for number in numbers if is_number(number))
 
 
+def numbered(corpus: Path) -> list[Path]:
+    """The lists of deletions, the origins and their copies."""
+    found = [*corpus.glob("deleted-*.npy"), *corpus.glob("origins-*.json")]
+    return sorted(path for path in found if is_number(path.name.split("-")[1].split(".")[0]))
+
+
 def unnamed(corpus: Path, current: Manifest) -> list[Path]:
     """What was written for a snapshot later than the current one."""
     segments = [path for path in corpus.glob("segments/*") if path.name >= segment_name(current.next_document)]
-    later = (number for number in _numbers(corpus, "deleted-*.npy") if number > current.snapshot)
-    return [*segments, *(deletions_path(corpus, number) for number in later)]
+    later = [path for path in numbered(corpus) if int(path.name.split("-")[1].split(".")[0]) > current.snapshot]
+    return [*segments, *later]
 
 
 def continues(corpus: Path, latest: Manifest, seen: Manifest) -> bool:

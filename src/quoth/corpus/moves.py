@@ -28,7 +28,7 @@ from quoth.corpus.manifest import (
     side_tables,
 )
 from quoth.errors import CorruptionError
-from quoth.storage import check_folder, fsync_path, publish_folder, remove
+from quoth.storage import check_folder, publish_folder, remove
 
 Moves = NDArray[np.int64]
 NO_MOVES: Moves = np.zeros((0, 3), np.int64)
@@ -60,7 +60,6 @@ def moves_from(corpus: Path, segment: str, numbers_P: NDArray[np.int64], first: 
 def save_moves(corpus: Path, segment: str, moves_M3: Moves) -> None:
     """Write a segment's moves, completely or not at all."""
     publish_folder(moves_path(corpus, segment), lambda part: save_array(part / "moves.npy", moves_M3))
-    fsync_path(corpus)
 
 
 def sweep_moves(corpus: Path) -> None:

@@ -20,11 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob
-from quoth.corpus.manifest import SegmentEntry, segment_path
+from quoth.corpus.manifest import REPAIR, SegmentEntry, segment_path
 from quoth.corpus.segment import PLACE_PARTS, PLACES, Places, SegmentWriter, Split
 from quoth.errors import CorruptionError, QuothError
 from quoth.records import Document
-from quoth.storage import CHECKSUMS, from_top, publish_directory, read_json, sha256_file
+from quoth.storage import (
+    CHECKSUMS,
+    check_folder,
+    from_top,
+    make_folder,
+    publish_directory,
+    read_json,
+    sha256_file,
+)
 from quoth.text.passages import Ranges, get_splitter
 
 Maps = Callable[[int], bytes]
@@ -61,8 +69,17 @@ def without_places(path: Path, entry: SegmentEntry, splitter: str) -> tuple[Segm
 
 
 def part_of(path: Path, entry: SegmentEntry) -> Path:
-    """Where a segment is rebuilt."""
-    return segment_path(path, f"{entry.name}.repair.tmp")
+    """Where a segment is rebuilt: where no write sweeps it away if the repair is killed before it has its place."""
+    return path / REPAIR / entry.name
+
+
+def take_rebuilt(path: Path, entry: SegmentEntry) -> None:
+    """Give a segment its place that was rebuilt by a repair that was killed when the damaged one was gone."""
+    part, folder = part_of(path, entry), segment_path(path, entry.name)
+    with suppress(CorruptionError):
+        if not folder.exists():
+            check_folder(part, entry.sha256, contents=True)
+            publish_directory(part, folder)
 
 
 def _but_places(listing: dict[str, Any]) -> dict[str, Any]:
@@ -75,6 +92,7 @@ def _written(path: Path, entry: SegmentEntry, splitter: str) -> Iterator[str]:
     # Older segments lack checks, or words too. Nothing says which: only the original has the recorded SHA-256, so every
     # combination is tried.
     folder, part = segment_path(path, entry.name), part_of(path, entry)
+    make_folder(part.parent)
     known = _known(folder)
     sources: tuple[Source, ...] = (_stored, partial(_stored, splitter=splitter), _framed)
     for source, with_checks, with_words in product(sources, (True, False), (True, False)):

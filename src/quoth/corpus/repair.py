@@ -1,9 +1,9 @@
 """Damage: finding it, repairing what can be rebuilt from the rest, reading what is left.
 
-Knows which files repeat others: a segment's tables, words and list of checksums follow from its documents, and the last
-manifest has a copy; `rebuild` writes them. A document of a segment that cannot be opened counts only if its CRC-32 is
-the recorded one. Does not know what is kept next to the passages: if any of it is damaged it is removed, and its owner
-makes it again.
+Knows which files repeat others: a segment's tables, words and list of checksums follow from its documents (`rebuild`),
+and the last manifest, the lists of deletions and the record of origins have copies. A document of a segment that cannot
+be opened counts only if its CRC-32 is the recorded one. Does not know what is kept next to the passages: if any of it
+is damaged it is removed, and its owner makes it again.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -11,8 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quoth.corpus.deletions import Deletions, find_deletions
 from quoth.corpus.manifest import (
     LOCK,
+    REPAIR,
     Manifest,
     SegmentEntry,
     check_copy,
@@ -26,9 +28,12 @@ from quoth.corpus.manifest import (
     snapshots,
     write_manifest,
 )
-from quoth.corpus.rebuild import part_of, rebuilt, without_places
+from quoth.corpus.origins import BEFORE, read_before, read_origins
+from quoth.corpus.rebuild import part_of, rebuilt, take_rebuilt, without_places
+from quoth.corpus.seen import SEEN, check_seen
 from quoth.corpus.segment import Segment, open_segment
-from quoth.corpus.snapshot import Deletions, open_snapshot
+from quoth.corpus.snapshot import Snapshot, open_snapshot, reason_unlisted
+from quoth.corpus.writer import sweep_temporary
 from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, advising, brief, few
 from quoth.records import Document
 from quoth.storage import (
@@ -39,8 +44,11 @@ from quoth.storage import (
     atomic_write_bytes,
     check_file,
     check_folder,
+    copy_of,
     cut_to,
+    fsync_path,
     publish_directory,
+    read_either,
     read_json,
     remove,
     sha256_file,
@@ -62,9 +70,16 @@ def repair(path: Path, drop: Sequence[str] = ()) -> Repairs:
         read_manifest(path)  # raises, because there is no corpus
     done = Repairs()
     with all_locked([path / LOCK, *side_locks(path)]):
+        sweep_temporary(path, beside=True)
         manifest = _repair_manifest(path, done)
+        _restore_copies(path, done)
+        _drop_damaged_records(path, done)
         if manifest is not None:
-            deletions = _repair_deletions(path, manifest, done)
+            manifest = _repair_origins(path, manifest, done)
+            old = manifest
+            manifest, deletions = _repair_deletions(path, old, done, drop)
+            if manifest != old and old.deletions:
+                drop = [name for name in drop if name != old.deletions["name"]]
             try:
                 manifest = _repair_segments(path, manifest, done, drop, deletions)
             except InputError as error:  # what is repaired already, the next call will not tell
@@ -72,6 +87,7 @@ def repair(path: Path, drop: Sequence[str] = ()) -> Repairs:
                     error.add_note(f"repaired: {line}")
                 raise
             _release_damaged(path, manifest, done)
+            remove(path / REPAIR)
         _remove_damaged_side_tables(path, done)
     return done
 
@@ -100,7 +116,8 @@ def _repair_manifest(path: Path, done: Repairs) -> Manifest | None:
         done.lost.append(str(error))
         return latest
     newest = manifest_path(path, last).read_bytes()
-    if copy.exists() and (copied is None or copy.read_bytes() != newest):
+    is_wrong = copied is None or copy.read_bytes() != newest
+    if is_wrong and (copy.exists() or (latest.has_copies and latest.snapshot)):
         remove(copy)
         done.repaired.append(f"{copy}: copied again from {manifest_path(path, last).name}")
     atomic_write_bytes(copy, newest)
@@ -115,6 +132,7 @@ def _repair_segments(
     whole = set[str]()
     for entry in manifest.segments:
         folder = segment_path(path, entry.name)
+        take_rebuilt(path, entry)
         try:
             check_folder(folder, entry.sha256, contents=True)
         except CorruptionError as error:
@@ -180,24 +198,81 @@ def _cut(folder: Path, entry: SegmentEntry) -> bool:
     return True
 
 
-def _repair_deletions(path: Path, manifest: Manifest, done: Repairs) -> Deletions | None:
-    """The deletions; None if they are lost."""
-    if manifest.deletions is None:
-        return Deletions()
-    file = path / manifest.deletions["name"]
-    if cut_to(file, manifest.deletions):
-        done.repaired.append(f"{file}: cut to what was written")
-    try:
-        _check_deletions(path, manifest)
-        return Deletions.open(file)
-    except CorruptionError as error:
-        done.lost.append(f"{error}; restore it from a backup: nothing else says which documents are deleted")
-        return None
+def _restore_copies(path: Path, done: Repairs) -> None:
+    """Restore what was written twice, of every snapshot, from its copy, and vice versa."""
+    for number in snapshots(path):
+        with suppress(CorruptionError):
+            manifest = read_manifest(path, number)
+            for described in manifest.written_twice:
+                file = path / described["name"]
+                for each in (file, copy_of(file)):
+                    if cut_to(each, described):
+                        done.repaired.append(f"{each}: cut to what was written")
+                content, _ = read_either(file, described)
+                for each, other in ((file, copy_of(file)), (copy_of(file), file)):
+                    try:
+                        check_file(each, described, contents=True)
+                    except CorruptionError as error:
+                        if manifest.has_copies or each.exists() or each == file:
+                            done.repaired.append(f"{error}; copied again from {other.name}")
+                        remove(each)
+                        atomic_write_bytes(each, content)
 
 
-def _check_deletions(path: Path, manifest: Manifest) -> None:
-    if manifest.deletions is not None:
-        check_file(path / manifest.deletions["name"], manifest.deletions, contents=True)
+def _drop_damaged_records(path: Path, done: Repairs) -> None:
+    """Remove what is damaged of what is written beside the commits: it is made again."""
+    for name in (*BEFORE, SEEN):
+        try:
+            check_seen(path) if name == SEEN else read_before(path / name)
+        except CorruptionError as error:
+            remove(path / name)
+            done.dropped.append(f"{error}; removed")
+
+
+def _repair_origins(path: Path, manifest: Manifest, done: Repairs) -> Manifest:
+    """Commits a manifest without the parts of the record that are lost; returns the last one."""
+    left = []
+    for described in manifest.origins:
+        try:
+            read_either(path / described["name"], described)
+            left.append(described)
+        except CorruptionError as error:
+            stay = "what was deleted there since stays in the corpus, until `quoth delete`"
+            done.dropped.append(f"{error}, and so is its copy; `quoth sync` reads its folders again; {stay}")
+    if len(left) < len(manifest.origins):
+        manifest = manifest.successor(origins=tuple(left))
+        write_manifest(path, manifest)
+    return manifest
+
+
+def _repair_deletions(
+    path: Path, manifest: Manifest, done: Repairs, drop: Sequence[str]
+) -> tuple[Manifest, Deletions | None]:
+    """The deletions, None if they are lost and not to be dropped, and the last manifest."""
+    if not (found := find_deletions(path, manifest)).is_lost:
+        return manifest, found.deletions
+    assert manifest.deletions is not None
+    snapshot, file = Snapshot(path, manifest), path / manifest.deletions["name"]
+    if not snapshot.is_incomplete:
+        snapshot.deletions.save(file)
+        fsync_path(path)
+        done.repaired.append(f"{found.damage}; rebuilt from an older list and the ids")
+    elif file.name in drop:
+        done.dropped.append(reason_unlisted(snapshot))
+        manifest = _without(path, manifest, (), snapshot.deletions)
+    else:
+        remedy = f"restore {file} from a backup, or `quoth repair {path} --drop {file.name}`"
+        done.lost.append(f"{reason_unlisted(snapshot)}; {remedy}")
+        return manifest, None
+    return manifest, snapshot.deletions
+
+
+def _check_twice(path: Path, manifest: Manifest) -> None:
+    """Raises CorruptionError if a file that was written twice, or its copy, is damaged."""
+    for described in manifest.written_twice:
+        file = path / described["name"]
+        for each in (file, copy_of(file)) if manifest.has_copies else (file,):
+            check_file(each, described, contents=True)
 
 
 def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
@@ -205,12 +280,13 @@ def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
     for number in snapshots(path)[:-1]:
         try:
             manifest = read_manifest(path, number)
-            if manifest.deletions != latest.deletions:
-                _check_deletions(path, manifest)
+            if manifest.written_twice != latest.written_twice:
+                _check_twice(path, manifest)
             for entry in set(manifest.segments) - set(latest.segments):
                 check_folder(segment_path(path, entry.name), entry.sha256, contents=True)
         except CorruptionError as error:
             remove(manifest_path(path, number))
+            fsync_path(path)
             done.repaired.append(f"{error}; the older snapshot {number} that used it is released")
 
 
@@ -233,9 +309,12 @@ def _remove_damaged_side_tables(path: Path, done: Repairs) -> None:
 def intact_documents(path: Path, lost: Callable[[str], None]) -> Iterator[Document]:
     """Every document of a corpus that can be read as it was added; `lost` receives a line per segment with others.
 
-    Raises CorpusNotFoundError, and CorruptionError if no manifest or list of deletions can be read.
+    And one if documents may be among them that were deleted. Raises CorpusNotFoundError, and CorruptionError if no
+    manifest can be read.
     """
     snapshot = open_snapshot(path, None)
+    if snapshot.is_incomplete:
+        lost(reason_unlisted(snapshot))
     opened = {segment.name: segment for segment in snapshot.segments}
     for entry in snapshot.manifest.segments:
         count = bad = 0
@@ -276,16 +355,18 @@ def verify(path: Path) -> None:
             except (CorpusNotFoundError, CorruptionError):
                 if number in snapshots(path):
                     raise  # not released since it was listed
+        read_origins(path, read_manifest(path))
+        check_seen(path)
         for folder in sealed_folders(path):
             check_folder(folder, contents=True)
 
 
 def _verify_snapshot(path: Path, number: int, sound: set[SegmentEntry]) -> None:
-    """Reads the deletions of a snapshot and its segments, but for `sound` ones, to which it adds them; one at a time,
-    because each has files open. Raises CorruptionError."""
+    """Reads the deletions and origins of a snapshot and its segments, but for `sound` ones, to which it adds them; one
+    at a time, because each has files open. Raises CorruptionError."""
     manifest = read_manifest(path, number)
     lease = Lease(manifest_path(path, number))  # so that `compact` keeps its files
-    _check_deletions(path, manifest)
+    _check_twice(path, manifest)
     for entry in manifest.segments:
         if entry not in sound:
             open_segment(path, entry).verify()

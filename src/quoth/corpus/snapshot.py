@@ -2,8 +2,7 @@
 
 Knows rows, documents, passages and their words. Does not know who writes, when, or how to move to another snapshot.
 
-Shape suffixes that differ from the project's: D documents that were ever given a number, X deleted ones, R rows, N
-intervals of rows.
+Shape suffixes that differ from the project's: D documents that were ever given a number, R rows.
 """
 
 from __future__ import annotations
@@ -17,14 +16,16 @@ from functools import cached_property, reduce
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.arrays import open_array, save_array
 from quoth.corpus.bm25 import LiveWords
+<<<<<<< HEAD
 from quoth.corpus.dates import Orders, orders_of
+=======
+from quoth.corpus.deletions import Deletion, find_deletions, inside, is_recorded
+>>>>>>> sync
 from quoth.corpus.duplicates import digest_of, plain
 from quoth.corpus.facets import Facets, tally
 from quoth.corpus.manifest import Manifest, manifest_path, read_manifest
@@ -42,78 +43,16 @@ from quoth.errors import (
     remedy_of,
 )
 from quoth.records import Passage
-from quoth.storage import Lease, check_file, describe_file, fsync_path
-
-Deletion = tuple[int, int, int]
-"""A document's number, its first passage row, and the row after its last."""
-
-
-class Deletions:
-    """The documents deleted up to a snapshot; immutable. A document's passages are consecutive rows, so that each
-    deletion is an interval."""
-
-    def __init__(self, deleted_X3: NDArray[np.int64] | None = None) -> None:
-        self._table_X3 = np.empty((0, 3), np.int64) if deleted_X3 is None else deleted_X3
-        self._documents_X, self._first_X, self._last_X = np.ascontiguousarray(self._table_X3.T)
-
-    @classmethod
-    def open(cls, path: Path) -> Deletions:
-        return cls(open_array(path, np.int64, (-1, 3)))
-
-    def save(self, path: Path) -> dict[str, Any]:
-        """Writes the set to disk and returns the file's name, size and SHA-256."""
-        save_array(path, self._table_X3)
-        fsync_path(path)
-        return {"name": path.name, **describe_file(path)}
-
-    def __len__(self) -> int:
-        return len(self._documents_X)
-
-    @property
-    def num_rows(self) -> int:
-        """Number of passages of the deleted documents."""
-        return int((self._last_X - self._first_X).sum())
-
-    def __contains__(self, document: int) -> bool:
-        place = np.searchsorted(self._documents_X, document)
-        return bool(place < len(self) and self._documents_X[place] == document)
-
-    def count(self, first_document: int, last_document: int) -> int:
-        """Number of deleted documents in [first, last)."""
-        first, last = np.searchsorted(self._documents_X, [first_document, last_document])
-        return int(last - first)
-
-    def hide(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these passage rows belong to a deleted document: bool [R]."""
-        # Ordered by document, the intervals are ordered by row too, and disjoint.
-        return _inside(rows_R, self._first_X, self._last_X)
-
-    def plus(self, deletions: Iterable[Deletion]) -> Deletions:
-        """This set with more documents, which must not be in it yet."""
-        table_X3 = np.concatenate([self._table_X3, np.array(list(deletions), np.int64).reshape(-1, 3)])
-        return Deletions(table_X3[np.argsort(table_X3[:, 0])])
-
-    def without(self, first_document: int, last_document: int) -> Deletions:
-        """This set without the documents in [first, last)."""
-        first, last = np.searchsorted(self._documents_X, [first_document, last_document])
-        return Deletions(np.delete(self._table_X3, slice(first, last), axis=0))
-
-
-def _inside(rows_R: NDArray[np.int64], first_N: NDArray[np.int64], last_N: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which rows are in an interval [first, last) of these, which ascend and do not overlap: bool [R]."""
-    if not len(first_N):
-        return np.zeros(len(rows_R), bool)
-    # A row below the first interval has place -1, which reads the end of the last: the first test excludes it.
-    place_R = np.searchsorted(first_N, rows_R, "right") - 1
-    return (place_R >= 0) & (rows_R < last_N[place_R])
+from quoth.storage import Lease
 
 
 class Snapshot:
     """Immutable; reuses `known` segments, which are open already. While it is referred to, `compact` keeps its files.
 
-    A segment of which a file is missing, or has another size, is `damaged`, and left out. Raises CorruptionError,
-    naming the file, if the manifest or the deletions are, LockedError if somebody keeps the manifest locked, unless it
-    was `committed` just now.
+    A segment of which a file is missing, or has another size, is `damaged`, and left out. If the list of deletions is
+    damaged, `unlisted` says so; its copy is read, else an older list, and then documents may be there that were
+    deleted since: `is_incomplete`. Raises CorruptionError, naming the file, if the manifest is damaged, LockedError if
+    somebody keeps the manifest locked, unless it was `committed` just now.
     """
 
     def __init__(self, path: Path, manifest: Manifest, known: Iterable[Segment] = (), committed: bool = False) -> None:
@@ -135,24 +74,20 @@ class Snapshot:
             except CorruptionError as error:
                 damaged.append(Damaged(entry, str(error)))
         self.segments, self.damaged = tuple(segments), tuple(damaged)
-        self.deletions = Deletions()
-        if manifest.deletions is not None:
-            file = path / manifest.deletions["name"]
-            check_file(file, manifest.deletions)
-            self.deletions = Deletions.open(file)
-        self.num_saved_deletions = len(self.deletions)
+        found = find_deletions(path, manifest)
+        self.num_saved_deletions = -1 if found.is_lost else len(found.deletions)
         # Of segments that were damaged, and are no longer, the documents of which later segments have newer versions:
-        # while a segment is damaged, nobody can tell which ids it has.
-        superseded = {
+        # while a segment is damaged, nobody can tell which ids it has. Of all segments if the deletions are lost.
+        self.deletions = found.deletions.plus(
             deletion(older, document)
             for older in self.segments
-            if older.name in manifest.bypassed
+            if found.is_lost or older.name in manifest.bypassed
             for newer in self.segments
             if newer.first_document > older.first_document
             for document in older.find_all(newer)
-        }
-        if superseded:
-            self.deletions = self.deletions.plus(each for each in superseded if each[0] not in self.deletions)
+        )
+        self.unlisted = found.damage
+        self.is_incomplete = found.is_lost and not is_recorded(self.deletions, manifest)
         self._first_R = np.array([segment.first_row for segment in self.segments], np.int64)
         self._last_R = np.array([segment.last_row for segment in self.segments], np.int64)
 
@@ -164,7 +99,7 @@ class Snapshot:
     @cached_property
     def num_passages(self) -> int:
         """Number of passages that can be read."""
-        is_counted = not (self.damaged or self.manifest.bypassed or self.conditions)
+        is_counted = not (self.damaged or self.manifest.bypassed or self.conditions or self.is_incomplete)
         return self.manifest.num_passages if is_counted else len(self.live_rows())
 
     def where(self, condition: Condition) -> Snapshot:
@@ -209,7 +144,9 @@ class Snapshot:
         return reduce(Snapshot.where, map(parse, conditions), self)
 
     def is_altered(self) -> bool:
-        """Whether files that are open have other sizes by now, or a damaged segment is there again."""
+        """Whether files that are open have other sizes by now, or what was damaged is there again."""
+        if self.unlisted and not find_deletions(self.path, self.manifest).damage:
+            return True
         for damaged in self.damaged:
             with suppress(CorruptionError):
                 open_segment(self.path, damaged.entry)
@@ -231,7 +168,7 @@ class Snapshot:
     def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these rows are passages of this snapshot: bool [R]."""
         rows_R = np.asarray(rows_R, np.int64)
-        return _inside(rows_R, self._first_R, self._last_R) & ~self.deletions.hide(rows_R)
+        return inside(rows_R, self._first_R, self._last_R) & ~self.deletions.hide(rows_R)
 
     def live_rows(self) -> NDArray[np.int64]:
         """Every row of this snapshot, ascending: int64 [num_passages]."""
@@ -319,10 +256,24 @@ def open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = ())
 
 
 def tell_damage(snapshot: Snapshot) -> None:
-    """Warns of damaged segments. Raises CorruptionError if no other is intact."""
+    """Warns of damaged segments and deletions. Raises CorruptionError if no segment is intact."""
+    if snapshot.unlisted:
+        warnings.warn(DamageWarning(f"{reason_unlisted(snapshot)}; {remedy_of(snapshot.path)}"), stacklevel=3)
     for damaged in snapshot.damaged:
         if not snapshot.segments:
             raise CorruptionError(damaged.reason)
         count = f"{damaged.entry.num_documents} document" + "s" * (damaged.entry.num_documents != 1)
         without = f"{snapshot.path} is open without segment {damaged.entry.name} ({count}), so BM25 ranks differently"
         warnings.warn(DamageWarning(f"{damaged.reason}; {without}; {remedy_of(snapshot.path)}"), stacklevel=3)
+
+
+def reason_unlisted(snapshot: Snapshot) -> str:
+    """What is wrong with the list of deletions, and what is read instead."""
+    if not snapshot.is_incomplete:
+        is_copy = snapshot.num_saved_deletions >= 0
+        return f"{snapshot.unlisted}; {'its copy is' if is_copy else 'an older list and the ids are'} read instead"
+    manifest = snapshot.manifest
+    count = sum(entry.num_documents for entry in manifest.segments) - manifest.num_documents - len(snapshot.deletions)
+    back = f"{count:,} deleted document" + ("s are" if count != 1 else " is")
+    why = "its copy is lost too" if manifest.has_copies else "it has no copy"
+    return f"{snapshot.unlisted}; {why}, so {back} there again, as in the last list that can be read"

@@ -1,53 +1,55 @@
 """A corpus in step with a folder: what is new, changed or gone there becomes so in the corpus.
 
-A file is looked at again if its size or time has changed, and read again if its bytes have. The record, `sync.json`,
-says which documents came from which file; only these are replaced or deleted, only as they were read, and not while
-another folder has them too. It is written after each commit: after a kill between both, files are read again, and what
-is unchanged is left alone. Does not know formats, or who reports.
+A file is looked at again if its size or time has changed, and read again if its bytes have (`seen`). The record of
+`origins` says which documents came from which file; only these are replaced or deleted, only as they were read, and not
+while another folder has them too. It is committed with the documents, so that after a kill at any instant the next run
+does what was left to do. Does not know formats, or who reports.
 """
 
-import hashlib
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from pathspec import GitIgnoreSpec
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_each, with_file
-from quoth.corpus.manifest import SYNC
-from quoth.corpus.origins import Digests, Origins, as_read, digest_in, digest_of, is_utf8, place_of, read_record
-from quoth.errors import InputError, UnknownDocumentError
+from quoth.corpus.manifest import read_manifest
+from quoth.corpus.origins import (
+    NOTHING,
+    Digests,
+    Origin,
+    as_read,
+    digest_in,
+    digest_of,
+    is_utf8,
+    place_of,
+    read_origins,
+)
+from quoth.corpus.seen import Seen
+from quoth.errors import InputError
 from quoth.records import Document
-from quoth.sources.files import FILES, Source, check_parsers, files_below, format_of, readable
+from quoth.sources.files import Source, check_parsers, files_below, readable
 from quoth.sources.worker import Worker
-from quoth.storage import atomic_write_json
 
 IGNORE = ".quothignore"
 STEP_FILES, STEP_CHARACTERS = 500, 1 << 25
 """After how much a step is committed: a kill loses no more than that."""
-LAST = ""
-"""In the record, beside the folders: by folder the snapshot that its last whole sync left."""
-UNSURE = 2_000_000_000
-"""Nanoseconds for which a file's time does not tell whether it was written again."""
-
-Facts = dict[str, Any]
-"""Of a file that was read: `size`, `time` (ns), `digest` of its bytes, and the digests of its `documents` by id."""
 
 
 @dataclass
 class Synced:
     """Names of files, relative to the folder: those whose documents are new, changed or deleted, those that cannot be
-    read, with the reason, and how many are as they were."""
+    read, with the reason, of these the ones of which the corpus keeps what it had (`kept`), and how many are as they
+    were."""
 
     new: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
     unchanged: int = 0
 
     def __bool__(self) -> bool:
@@ -78,27 +80,31 @@ class _Sync:
     def __init__(self, corpus: Corpus, folder: Path, dry_run: bool) -> None:
         corpus.catch_up()
         self._corpus, self._folder, self._dry_run = corpus, folder, dry_run
-        self._origins, self._file = Origins(corpus), corpus.path / SYNC
-        self._record = read_record(self._file, "`quoth sync` reads the folder again")
-        self._last: dict[str, int] = self._record.pop(LAST, {})
+        manifest = read_manifest(corpus.path, corpus.snapshot)
+        self._record, self._seen = read_origins(corpus.path, manifest), Seen(corpus.path)
         self._place = place_of(folder, corpus)
-        self._files: dict[str, Facts] = self._record.setdefault(self._place, {})
-        self._owner = {each: name for name, facts in self._files.items() for each in facts["documents"]}
+        self._files = self._record.setdefault(self._place, {})
+        self._owner = {each: name for name, origin in self._files.items() for each in origin["documents"]}
         self._done = Synced()
 
     def run(self, delete_all: bool, progress: Callable[[int, int], None]) -> Synced:
         sources = self._sources()
         there = {name for _, _, name in sources}
         gone = [name for name in self._files if name not in there]
-        # What `quoth index` read from here before there was this record.
-        indexed = [each for each in self._origins.gone([self._folder])[self._folder] if each not in self._owner]
-        if not sources and not ((gone or indexed) and delete_all):
-            held = f"; the corpus has {len(gone) + len(indexed):,} from it, which --delete-all deletes"
-            raise InputError(f"{self._folder}: no file in it can be read{held if gone or indexed else ''}")
-        if self._last.get(self._place) != self._corpus.snapshot:
+        if not sources and not (gone and delete_all):
+            held = f"; the corpus has {len(gone):,} from it, which --delete-all deletes" if gone else ""
+            raise InputError(f"{self._folder}: no file in it can be read{held}")
+        if not self._seen.is_whole(self._place, self._state()):
             self._forget_lost()
-        self._replace(self._altered(sources, progress))
-        self._delete(gone, indexed)
+        try:
+            self._replace(self._altered(sources, progress))
+            self._delete(gone)
+            if all(origin["digest"] for origin in self._files.values()):
+                self._seen.found_whole(self._place, self._state())
+        finally:
+            if not self._dry_run:
+                self._seen.save(self._place, there)
+        self._done.kept = [name for name in self._done.unreadable if self._files.get(name, NOTHING)["documents"]]
         return self._done
 
     def _sources(self) -> list[Source]:
@@ -114,55 +120,53 @@ class _Sync:
 
     def _forget_lost(self) -> None:
         """Let files of which the corpus has lost a document count as altered."""
-        for facts in self._files.values():
-            with suppress(UnknownDocumentError):
-                for each in facts["documents"]:
-                    self._corpus.rows_of(each)
-                continue
-            facts |= {"time": 0, "digest": ""}
+        there = set(self._corpus.ids())
+        for name, origin in self._files.items():
+            if not there.issuperset(origin["documents"]):
+                self._files[name] = {**origin, "digest": ""}
 
-    def _altered(
-        self, sources: Sequence[Source], progress: Callable[[int, int], None]
-    ) -> Iterator[tuple[Source, Facts]]:
-        """The files whose bytes are not those that were read, and their facts, without documents."""
+    def _state(self) -> str:
+        return read_manifest(self._corpus.path, self._corpus.snapshot).digest
+
+    def _altered(self, sources: Sequence[Source], progress: Callable[[int, int], None]) -> Iterator[tuple[Source, str]]:
+        """The files whose bytes are not those that were read, and the digests of these."""
         for number, source in enumerate(sources, 1):
-            _, file, name = source
+            name = source[2]
             known = self._files.get(name)
-            try:
-                facts = _facts(Path(file), known)
-            except OSError as error:
-                self._done.unreadable[name] = f"cannot be read ({error.strerror})"
+            if not is_utf8(name):
+                self._done.unreadable[name] = "its name is not UTF-8; rename it"
             else:
-                if not is_utf8(name):
-                    self._done.unreadable[name] = "its name is not UTF-8; rename it"
-                elif known and known["digest"] == facts["digest"]:
-                    self._done.unchanged += 1
-                    known |= facts
+                try:
+                    digest = self._seen.digest(self._place, name)
+                except OSError as error:
+                    self._done.unreadable[name] = f"cannot be read ({error.strerror})"
                 else:
-                    yield source, facts
+                    if known and known["digest"] == digest:
+                        self._done.unchanged += 1
+                    else:
+                        yield source, digest
             progress(number, len(sources))
 
-    def _replace(self, altered: Iterable[tuple[Source, Facts]]) -> None:
+    def _replace(self, altered: Iterable[tuple[Source, str]]) -> None:
         """Replace the documents of these files, in steps of one commit each."""
-        step: dict[str, Facts] = {}
+        step: dict[str, Origin] = {}
         documents = list[Document]()
         characters = 0
         with Worker() as worker:
-            for source, facts in altered:
+            for source, digest in altered:
                 name = source[2]
                 try:
-                    own = self._documents(source, worker)
+                    own = self._claimed(self._read(source, worker), name)
                 except InputError as error:
-                    reason = str(error).removeprefix(f"{source[1]}:").strip()
-                    self._done.unreadable[name] = reason.removesuffix("; fix it or leave it out (--skip-bad)")
+                    self._done.unreadable[name] = str(error)
                     continue
-                facts["documents"] = {each.id: digest_of(each) for each in own}
-                self._count(name, facts["documents"])
+                origin: Origin = {"digest": digest, "documents": {each.id: digest_of(each) for each in own}}
+                self._count(name, origin["documents"])
                 # What the file had before is free for the files that follow, whose it may be by now.
-                before = self._files.get(name, facts)["documents"]
+                before = self._files.get(name, origin)["documents"]
                 self._owner |= {each: "" for each in before if self._owner.get(each) == name}
-                self._owner |= dict.fromkeys(facts["documents"], name)
-                step[name] = facts
+                self._owner |= dict.fromkeys(origin["documents"], name)
+                step[name] = origin
                 documents += own
                 characters += sum(len(each.text) for each in own)
                 if len(step) == STEP_FILES or characters >= STEP_CHARACTERS:
@@ -170,20 +174,33 @@ class _Sync:
                     step, documents, characters = {}, [], 0
         self._commit(step, documents)
 
-    def _documents(self, source: Source, worker: Worker) -> list[Document]:
-        """All documents of a file. Raises InputError if one cannot be read, or is another's."""
+    def _read(self, source: Source, worker: Worker) -> list[Document]:
+        """All documents of a file. Raises InputError if one cannot be read, which is remembered of these bytes."""
         bad, name = list[InputError](), source[2]
-        documents = [self._apart(each, name) for each in read_each([source], worker, bad.append, {})]
-        for error in bad:
-            raise error
+        if reason := self._seen.reason(self._place, name):
+            raise InputError(reason)
+        try:
+            documents = [*read_each([source], worker, bad.append, {})]
+        except InputError as error:
+            bad.append(error)
+        if not bad:
+            return documents
+        reason = str(bad[0]).removeprefix(f"{source[1]}:").strip().removesuffix("; fix it or leave it out (--skip-bad)")
+        cause = bad[0].__cause__
+        if not (isinstance(cause, OSError) and cause.errno):  # which is not of its bytes
+            self._seen.cannot_be_read(self._place, name, reason)
+        raise InputError(reason)
+
+    def _claimed(self, read: Iterable[Document], name: str) -> list[Document]:
+        """A file's documents, under ids that are its own. Raises InputError if one is another's."""
+        documents = [self._apart(each, name) for each in read]
         if len({each.id for each in documents}) < len(documents):
             raise InputError("an id occurs twice; give each document its own")
-        indexed = self._origins.of(self._folder)
         for each in documents:
             if other := self._other(each.id, name):
                 raise InputError(f"{other} has a document {each.id!r} too; give each document its own id")
             held = digest_in(self._corpus, each.id)
-            is_own = (each.id in self._owner or each.id in indexed) and (each.id, held) not in self._elsewhere
+            is_own = each.id in self._owner and (each.id, held) not in self._elsewhere
             if not is_own and held not in ("", digest_of(each)):
                 raise InputError(f"the corpus has another document {each.id!r}, not from here; rename the file")
         return documents
@@ -191,15 +208,19 @@ class _Sync:
     @cached_property
     def _elsewhere(self) -> set[tuple[str, str]]:
         """The documents, by id and digest, that other folders have too, whose files are as they were read."""
-        beside = self._corpus.path.resolve().parent
         return {
             document
             for place, files in self._record.items()
             if place != self._place
-            for name, facts in files.items()
-            if _is_as_read(beside / place / name, facts)
-            for document in facts["documents"].items()
+            for name, origin in files.items()
+            if self._is_as_read(place, name, origin)
+            for document in origin["documents"].items()
         }
+
+    def _is_as_read(self, place: str, name: str, origin: Origin) -> bool:
+        with suppress(OSError):
+            return self._seen.digest(place, name) == origin["digest"] or not origin["digest"]
+        return False
 
     def _apart(self, document: Document, name: str) -> Document:
         """A document of a file, with the file in front of its id if it is a record whose id another file has."""
@@ -211,55 +232,30 @@ class _Sync:
         return owner if owner != name and (self._folder / owner).exists() else ""
 
     def _count(self, name: str, documents: Digests) -> None:
-        if name not in self._files and all(digest_in(self._corpus, each) == own for each, own in documents.items()):
-            self._done.unchanged += 1  # it was indexed before there was this record
+        known = self._files.get(name)
+        is_held = all(digest_in(self._corpus, each) == own for each, own in documents.items())
+        if is_held and (not known or not known["digest"]):
+            self._done.unchanged += 1  # another command has read it
         else:
-            is_known = name in self._files or name in self._origins.of(self._folder)
-            (self._done.changed if is_known else self._done.new).append(name)
+            (self._done.changed if known else self._done.new).append(name)
 
-    def _commit(self, step: Mapping[str, Facts], documents: Sequence[Document]) -> None:
+    def _commit(self, step: Mapping[str, Origin], documents: Sequence[Document]) -> None:
         if step and not self._dry_run:
             before = [each for name in step if name in self._files for each in self._held(name)]
-            self._corpus.replace(documents, delete=before)
+            with self._corpus.recording(lambda: {self._place: step}):
+                self._corpus.replace(documents, delete=before)
             self._files |= step
-            self._save()
 
-    def _delete(self, gone: Sequence[str], indexed: Sequence[str]) -> None:
-        self._done.deleted += [*gone, *indexed]
-        if self._dry_run:
-            return
-        ids = [each for name in gone for each in self._held(name) if self._owner[each] == name]
-        if ids or indexed:
-            self._corpus.delete([*ids, *indexed])
-        for name in gone:
-            del self._files[name]
-        self._last[self._place] = self._corpus.snapshot
-        self._save()
+    def _delete(self, gone: Sequence[str]) -> None:
+        self._done.deleted += gone
+        if gone and not self._dry_run:
+            ids = [each for name in gone for each in self._held(name) if self._owner[each] == name]
+            with self._corpus.recording(lambda: {self._place: dict.fromkeys(gone)}):
+                self._corpus.delete(ids)
+            for name in gone:
+                del self._files[name]
 
     def _held(self, name: str) -> list[str]:
         """The documents of a file that the corpus has as they were read, and from no other folder."""
         as_before = as_read(self._corpus, self._files[name]["documents"])
         return [each for each, digest in as_before.items() if (each, digest) not in self._elsewhere]
-
-    def _save(self) -> None:
-        whole = {name: facts["documents"] for name, facts in self._files.items() if format_of(Path(name)) in FILES}
-        atomic_write_json(self._file, {LAST: self._last} | self._record)
-        self._origins.save({self._folder: {name: own[name] for name, own in whole.items() if name in own}})
-
-
-def _is_as_read(file: Path, known: Facts) -> bool:
-    with suppress(OSError):
-        return bool(_facts(file, known)["digest"] == known["digest"])
-    return False
-
-
-def _facts(file: Path, known: Facts | None) -> Facts:
-    """A file's size, time and digest; the digest is the known one if size and time are."""
-    status = file.stat()
-    # A file that has just been written may be written again without another time.
-    settled = time.time_ns() - status.st_mtime_ns > UNSURE
-    facts = {"size": status.st_size, "time": status.st_mtime_ns if settled else 0}
-    if settled and known and facts.items() <= known.items():
-        return facts | {"digest": known["digest"]}
-    with file.open("rb") as stream:
-        return facts | {"digest": hashlib.file_digest(stream, partial(hashlib.blake2b, digest_size=16)).hexdigest()}

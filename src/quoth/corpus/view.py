@@ -19,7 +19,7 @@ from quoth.corpus.bm25 import LiveWords, Query, count, search
 from quoth.corpus.duplicates import near_duplicates
 from quoth.corpus.facets import Facets
 from quoth.corpus.segment import Damaged, Segment
-from quoth.corpus.snapshot import Snapshot, deletion
+from quoth.corpus.snapshot import Snapshot, deletion, reason_unlisted
 from quoth.corpus.where import parse
 from quoth.errors import ComparisonWarning
 from quoth.records import Document, Passage
@@ -84,6 +84,11 @@ class CorpusView:
         As long as there are any, BM25 counts words without them, so that scores and ranks may differ.
         """
         return self._snapshot.damaged
+
+    @property
+    def unlisted(self) -> str:
+        """What is wrong with the list of deletions, and what is read instead: usually "", nothing."""
+        return reason_unlisted(self._snapshot) if self._snapshot.unlisted else ""
 
     def passage(self, row: int) -> Passage:
         """One passage, deleted or not.
@@ -166,6 +171,16 @@ class CorpusView:
         snapshot = self._snapshot
         for segment in snapshot.segments:
             yield from map(segment.document, snapshot.live_documents(segment))
+
+    def ids(self) -> Iterator[str]:
+        """The id of every document of the snapshot, in the order in which they were added.
+
+        Example:
+            >>> [*corpus.ids()][:3]
+            ['genji', 'carmen', 'iceland']
+        """
+        snapshot = self._snapshot
+        return (segment.id(number) for segment in snapshot.segments for number in snapshot.live_documents(segment))
 
     def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
         """The documents in whose text these bytes of UTF-8 occur: their segments, and their numbers there."""

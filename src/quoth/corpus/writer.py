@@ -1,9 +1,10 @@
 """One write to a corpus: from a snapshot to the next; and what is removed before and after it.
 
-Knows in which order things reach the disk, so that a kill at any instant loses nothing that was committed: segments,
-then the manifest, whose rename is the commit; and that on a full disk deleting and compacting are tried again with the
-reserve. Of what is kept next to the passages it knows only that whatever is named after a segment that was never
-committed must go, because the next segment gets that name. Does not know locks, models or vectors.
+Knows in which order things reach the disk, so that a kill or a power failure at any instant loses nothing that was
+committed: segments, deletions and origins, then the manifest, whose rename is the commit; a manifest that is released
+is gone before its files. And that on a full disk deleting and compacting are tried again with the reserve. Of what is
+kept next to the passages it knows only that whatever is named after a segment that was never committed must go, because
+the next segment gets that name. Does not know locks, models or vectors.
 """
 
 import shutil
@@ -15,11 +16,14 @@ from uuid import uuid4
 import numpy as np
 
 from quoth.corpus.checks import check_document
+from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import (
+    BESIDE,
     Manifest,
     deletions_path,
     is_number,
     manifest_path,
+    numbered,
     read_manifest,
     segment_name,
     segment_of,
@@ -30,16 +34,25 @@ from quoth.corpus.manifest import (
     write_manifest,
 )
 from quoth.corpus.moves import NO_MOVES, moves_from, save_moves, sweep_moves
+from quoth.corpus.origins import BEFORE, Changes, write_origins
 from quoth.corpus.segment import Segment, SegmentWriter, Split
-from quoth.corpus.snapshot import Deletion, Deletions, Snapshot, deletion
+from quoth.corpus.snapshot import Snapshot, deletion
 from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, brief, remedy_of
 from quoth.records import Document
-from quoth.storage import CHECKSUMS, fsync_path, publish_directory, remove, remove_unless_leased, sha256_file
+from quoth.storage import (
+    CHECKSUMS,
+    flush_removal,
+    fsync_path,
+    publish_directory,
+    remove,
+    remove_unless_leased,
+    sha256_file,
+)
 from quoth.text.passages import get_splitter
 
 SEGMENT_PASSAGES = 100_000
 """A segment is closed when it contains this many passages."""
-RESERVE = 1 << 16
+RESERVE = 1 << 17
 """Bytes that a corpus keeps for a full disk: enough to delete a thousand documents, or to merge small segments."""
 _AROUND = 1 << 15
 """What a merge writes along with segments: moves, manifest and its copy, lists of checksums; each takes some blocks."""
@@ -48,14 +61,21 @@ _TEMPORARY = ("*.tmp", "segments/*.tmp", "moves/*.tmp")
 
 class Writer:
     """Writes under the writer's lock, which its user holds; `show` receives every snapshot that it commits, so that
-    nobody keeps the one before it. `yield_reserve` frees space that the corpus keeps for a full disk."""
+    nobody keeps the one before it. `origins` says, once all documents are written, where they come from.
+    `yield_reserve` frees space that the corpus keeps for a full disk."""
 
     def __init__(
-        self, path: Path, snapshot: Snapshot, show: Callable[[Snapshot], None], yield_reserve: Callable[[], None]
+        self,
+        path: Path,
+        snapshot: Snapshot,
+        show: Callable[[Snapshot], None],
+        origins: Callable[[], Changes],
+        yield_reserve: Callable[[], None],
     ) -> None:
         self.path = path
         self.snapshot = snapshot
         self._show = show
+        self._origins = origins
         self._yield_reserve = yield_reserve
 
     def add(self, documents: Iterator[Split]) -> int:
@@ -84,8 +104,9 @@ class Writer:
 
     def _delete(self, document_ids: Iterable[str]) -> int:
         deleted = [deletion(*self.snapshot.locate(document_id)) for document_id in dict.fromkeys(document_ids)]
-        if deleted:
-            self.commit(deletions=self.snapshot.deletions.plus(deleted))
+        origins = self._origins()
+        if deleted or origins:
+            self.commit(deletions=self.snapshot.deletions.plus(deleted), origins=origins)
         return len(deleted)
 
     def compact(self) -> None:
@@ -164,8 +185,10 @@ class Writer:
         deletions: Deletions | None = None,
         merged: Sequence[Segment] = (),
         kept_from: int | None = None,
+        origins: Changes | None = None,
     ) -> None:
-        """Makes a new snapshot with these segments, without the merged ones, and with these deletions (None: as now).
+        """Makes a new snapshot with these segments, without the merged ones, with these deletions (None: as now) and
+        these changes of where documents come from.
 
         Damaged segments stay, with all that was known of them. The next writes release the snapshots below `kept_from`,
         which after a merge is the new one.
@@ -173,7 +196,7 @@ class Writer:
         old = self.snapshot.manifest
         deletions = self.snapshot.deletions if deletions is None else deletions
         saved = old.deletions
-        if len(deletions) != self.snapshot.num_saved_deletions:
+        if len(deletions) != self.snapshot.num_saved_deletions or not old.has_copies:
             saved = deletions.save(deletions_path(self.path, old.snapshot + 1)) if len(deletions) else None
         gone = {segment.name for segment in merged}
         segments = (*(entry for entry in old.segments if entry.name not in gone), *(segment.entry for segment in new))
@@ -187,6 +210,7 @@ class Writer:
             num_documents=sum(entry.num_documents for entry in segments) - len(deletions),
             num_passages=sum(entry.num_passages for entry in segments) - deletions.num_rows,
             deletions=saved,
+            origins=write_origins(self.path, old, origins or {}),
             kept_from=kept_from or (old.snapshot + 1 if merged else old.kept_from),
         )
         write_manifest(self.path, manifest)  # the commit: from here on it must not seem to have failed
@@ -204,8 +228,9 @@ class Writer:
         others = (each for each in delete if all(segment.find(each) is None for segment in new))
         gone = {deletion(*self.snapshot.locate(document_id)) for document_id in others}
         deleted |= {document for document in gone if not (kept_D and kept_D[document[0]])}
-        if new or deleted:
-            self.commit(new, self.snapshot.deletions.plus(deleted))
+        origins = self._origins()
+        if new or deleted or origins:
+            self.commit(new, self.snapshot.deletions.plus(deleted), origins=origins)
         return sum(segment.num_documents for segment in new)
 
     def _replaced(
@@ -322,8 +347,15 @@ def sweep(corpus: Path, current: Manifest) -> None:
     first = segment_name(current.next_document)
     called = [path for path in (*corpus.glob("moves/*"), *side_tables(corpus)) if is_number(segment_of(path))]
     _remove_all(path for path in called if segment_of(path) >= first)
-    temporary = (path for pattern in _TEMPORARY for path in corpus.glob(pattern))
-    _remove_all([*temporary, *unnamed(corpus, current)])
+    sweep_temporary(corpus)
+    before = [corpus / name for name in BEFORE] if current.origins else []
+    _remove_all([*unnamed(corpus, current), *before])
+
+
+def sweep_temporary(corpus: Path, beside: bool = False) -> None:
+    """Removes what never got its name; with `beside` also from what others keep, whose locks must be held."""
+    patterns = (*_TEMPORARY, *(f"{BESIDE}/*/*.tmp" for _ in range(beside)))
+    _remove_all(path for pattern in patterns for path in corpus.glob(pattern))
 
 
 def release(corpus: Path, before: int, thorough: bool = False) -> bool:
@@ -335,11 +367,12 @@ def release(corpus: Path, before: int, thorough: bool = False) -> bool:
     old = [number for number in snapshots(corpus) if number < before]
     gone = [number for number in old if remove_unless_leased(manifest_path(corpus, number))]
     if gone or thorough:
+        flush_removal(corpus)  # so that a manifest never comes back without its files
         kept = [read_manifest(corpus, number) for number in snapshots(corpus)]
         segments = {entry.name for manifest in kept for entry in manifest.segments}
         _remove_all(path for path in corpus.glob("segments/*") if path.name not in segments)
-        deletions = {manifest.deletions["name"] for manifest in kept if manifest.deletions is not None}
-        _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name not in deletions)
+        named = {each["name"] for manifest in kept for each in manifest.written_twice}
+        _remove_all(path for path in numbered(corpus) if path.name.replace(".copy.", ".") not in named)
         _remove_all(corpus.glob("bm25*"))  # of the first format
         sweep_moves(corpus)
     return len(gone) == len(old)

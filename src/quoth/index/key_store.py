@@ -45,6 +45,7 @@ from quoth.storage import (
     atomic_write_json,
     check_fields,
     check_folder,
+    make_folder,
     publish_folder,
     read_json,
     remove,
@@ -144,7 +145,7 @@ class KeyStore:
 
     def lock(self) -> WriterLock:
         """Held by whoever writes here. Raises LockedError on entering."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         return WriterLock(self.folder / LOCK)
 
     def facts(self) -> Iterator[dict[str, Any]]:

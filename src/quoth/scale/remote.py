@@ -24,7 +24,7 @@ from quoth.errors import CorpusNotFoundError, InputError, LockedError
 from quoth.index.key_store import is_key_file
 from quoth.storage import CHECKSUMS, COMMITTED, atomic_write_bytes, remove
 
-TEXT = ("manifest-*", "deleted-*", "segments/*", "moves/*")
+TEXT = ("manifest-*", "deleted-*", "origins-*", "segments/*", "moves/*")
 KEYS = f"{BESIDE}/*"
 
 
@@ -141,6 +141,8 @@ class RemoteFolder:
         folders = os.walk(self.path)  # skips what another task removes meanwhile
         files = [(Path(at) / file).relative_to(self.path).as_posix() for at, _, files in folders for file in files]
         names = sorted((name for name in files if _matches(name, patterns)), key=_order)
+        if any(map(_is_manifest, names)):
+            names += [name for name in files if name == COMMITTED]
         for name in filter(_is_list, names):
             if name in there and system.cat_file(f"{root}/{name}") != (self.path / name).read_bytes():
                 system.rm_file(f"{root}/{name}")

@@ -236,6 +236,8 @@ class Library:
                     if corpus.is_current():
                         continue
                     new[name] = Corpus.open(corpus.path)
+                    if new[name].unlisted:
+                        LOG.error("damaged", extra={"corpus": name, "error": new[name].unlisted})
                     for each in new[name].damaged:
                         LOG.error("damaged", extra={"corpus": name, "segment": each.entry.name, "error": each.reason})
                     if not corpus.is_followed_by(new[name]):
