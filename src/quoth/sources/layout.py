@@ -16,6 +16,7 @@ from quoth.sources.cells import are_marks, is_bullet, is_headed, is_mark, rows_o
 from quoth.sources.source import Piece, Text
 from quoth.sources.strips import (
     GUTTER,
+    HYPHENS,
     Line,
     Page,
     Strip,
@@ -28,7 +29,6 @@ from quoth.sources.strips import (
 )
 from quoth.text.dictionary import dictionary
 
-HYPHENS = ("-", "\u00ad", "\u2010", "\ufffe")
 _ENDS = ".!?:;…)]”’\"'"
 _AROUND = ".,;:!?()[]“”‘’\"'"
 _PROSE = 3.5

@@ -6,18 +6,18 @@ Knows characters on pages as pdfium finds them. Does not know pictures: a scanne
 import ctypes
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from math import pi
 from typing import Any
 
 from quoth.source_map import Rectangle
-from quoth.sources.layout import HYPHENS, Writer, joins_in
+from quoth.sources.layout import Writer, joins_in
+from quoth.sources.letters import Letters, Placer
 from quoth.sources.source import Source, Text
 from quoth.sources.strips import Page, Word, strips_of, without_heads
 
-Placer = Callable[[float, float, float, float], Rectangle]
 _NAMELESS = ("untitled", "(anonymous)", "anonymous", "unspecified")
 _OF_A_FILE = re.compile(
     r"(?:Microsoft (?:Word|PowerPoint|Excel) - )?(.*?)(?:\.(?:docx?|pptx?|xlsx?|odt|pdf|indd|rtf))?"
@@ -26,7 +26,6 @@ _OF_A_FILE = re.compile(
 _MOST_PAGES = 100_000
 _SAMPLE = 200
 """Characters of a page whose angles are looked at."""
-_WORD = re.compile(r"[^\s\x00-\x1f\ufffe\uffff]+\ufffe?")
 
 
 def read(content: bytes) -> Source:
@@ -87,7 +86,7 @@ def _page(file: Any, number: int) -> Page:
         quarters = partial(_quarters, text_page, page.get_rotation())
         (width, height), turn = page.get_size(), _turn(text_page.count_chars(), quarters)
         words, aside = list[Word](), list[Word]()
-        for word, is_level in _words(text_page, _placer(page, turn), lambda at: quarters(at) in (turn, None)):
+        for word, is_level in Letters(text_page, _placer(page, turn)).words(lambda at: quarters(at) in (turn, None)):
             (words if is_level else aside).append(word)
         return Page(*((height, width) if turn % 2 else (width, height)), strips_of(words), turn, aside)
 
@@ -105,33 +104,6 @@ def _quarters(text_page: Any, rotation: int, at: int) -> int | None:
 
     angle = pdfium.FPDFText_GetCharAngle(text_page.raw, at)
     return round(angle / (pi / 2) + rotation / 90) % 4 if angle >= 0 else None
-
-
-def _words(text_page: Any, place: Placer, is_level: Callable[[int], bool]) -> Iterator[tuple[Word, bool]]:
-    """The words, and whether each is level: `is_level` tells it of a character, by its number."""
-    import pypdfium2.raw as pdfium
-
-    count, raw, box = text_page.count_chars(), text_page.raw, pdfium.FS_RECTF()
-    buffer = (ctypes.c_ushort * (count + 1))()
-    written = pdfium.FPDFText_GetText(raw, 0, count, buffer)
-    text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
-    if written != count + 1 or len(text) != count:  # some are unknown, or beyond the first plane, where they take two
-        text = "".join(chr(pdfium.FPDFText_GetUnicode(raw, at) or 0) for at in range(count)).replace("\x02", "\ufffe")
-
-    def at(index: int) -> Rectangle:
-        pdfium.FPDFText_GetLooseCharBox(raw, index, box)
-        return place(box.left, box.top, box.right, box.bottom)
-
-    for found in _WORD.finditer(text):
-        first, last = at(found.start()), at(found.end() - 1)
-        left, right = min(first[0], last[0]), max(first[2], last[2])
-        if not is_level(found.start()):
-            yield Word(left, min(first[1], last[1]), right, max(first[3], last[3]), found[0]), False
-        elif first[1] < (last[1] + last[3]) / 2 < first[3]:
-            stem = at(found.end() - 2)[2] if len(found[0]) > 1 and found[0][-1] in HYPHENS else 0.0
-            yield Word(left, first[1], right, first[3], found[0], stem), True
-        else:  # it continues elsewhere
-            yield from ((Word(*at(found.start() + n), letter), True) for n, letter in enumerate(found[0]))
 
 
 def _placer(page: Any, turn: int) -> Placer:

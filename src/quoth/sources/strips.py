@@ -14,6 +14,7 @@ from itertools import chain, pairwise
 from statistics import median, median_low
 from typing import NamedTuple
 
+HYPHENS = ("-", "\u00ad", "\u2010", "\ufffe")
 _PAGE_NUMBER = re.compile(r"(page )?[-–—]?\s?(\d+|[ivxlc]+)(\s?(of|/)\s?\d+)?\s?[-–—]?", re.IGNORECASE)
 _EDGE = 0.12
 """The share of a page's height, above and below, in which heads and feet are."""
