@@ -7,7 +7,7 @@ row by row, as a table.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from statistics import median
 from typing import Any
 
@@ -24,6 +24,7 @@ from quoth.sources.strips import (
     columns_of,
     groups_of,
     height_of,
+    is_rule,
     top_of,
     words_of,
 )
@@ -71,6 +72,16 @@ class Writer:
         self._paragraph([page.aside] * bool(page.aside))
 
     def _layout(self, strips: Sequence[Strip]) -> None:
+        for is_form, some in groupby(strips, lambda strip: any(word.is_field for word in words_of(strip))):
+            if is_form:
+                self._text.gap()
+                for strip in some:
+                    self._form(strip)
+                self._text.gap()
+            else:
+                self._blocks([*some])
+
+    def _blocks(self, strips: Sequence[Strip]) -> None:
         prose = list[tuple[Strip, Strip]]()
         for group, cuts in groups_of(strips):
             columns = columns_of(group, cuts)
@@ -122,19 +133,37 @@ class Writer:
         continues = self._is_first and self._last[-1:].isalpha() and lines[0][0].text[0].islower()
         self._text.gap(" " if continues else "\n\n")
         self._is_first, self._heads = False, []
-        for text, *place in self._pieces(lines):
-            if place:
-                self._text.add(text, *place)
-            else:
-                self._text.gap(text)
+        self._add(lines)
         self._last = lines[-1][-1].text
+
+    def _add(self, lines: Sequence[Line]) -> None:
+        for text, *place in self._pieces(lines):
+            if text == " ":
+                self._text.gap(text)
+            else:
+                self._text.add(text, *place)
+
+    def _form(self, strip: Strip) -> None:
+        """Writes what is beside each other in a form: labels and their values, and each label without one as a line of
+        its own, so that what comes next is no value."""
+        has_value = is_leader = False
+        for piece in strip:
+            was_leader, is_leader = is_leader, all(map(is_rule, (word.text for word in piece)))
+            if has_value and piece[-1].at:
+                self._text.join(" | ")
+            else:
+                self._text.gap(" " if is_leader or was_leader else "\n")
+            self._add([piece])
+            has_value = bool(piece[-1].at)
+        self._text.gap("\n")
+        self._last, self._is_first, self._heads = "", False, []
 
     def _pieces(self, lines: Sequence[Line]) -> Iterator[tuple[Any, ...]]:
         """The words and the spaces between them, without the hyphens of words that are cut at the end of a line."""
         words = [(word, word is line[-1]) for line in lines for word in line]
         for (word, ends), following in zip_longest(words, [word for word, _ in words[1:]]):
             text = word.text.replace("\ufffe", "-")
-            is_cut = ends and following is not None and len(text) > 1 and text[-1] in HYPHENS
+            is_cut = ends and following is not None and len(text) > 1 and text[-1] in HYPHENS and text[-2].isalnum()
             if is_cut:
                 text = text[:-1] + ("" if self._joins(text[:-1], following.text) else "-")
             yield text, *self._place(word, word.right if len(text) == len(word.text) else word.stem)
@@ -142,9 +171,16 @@ class Writer:
                 yield (" ",)
 
     def _place(self, word: Word, right_edge: float) -> tuple[int, ...]:
+        if word.at == ():
+            return ()
         across, down = self._scale
-        left, right = round(word.left * across), round(right_edge * across)
-        top, bottom = round(word.top * down), round(word.bottom * down)
+        left, top, right, bottom = word.at or (word.left, word.top, right_edge, word.bottom)
+        left, top, right, bottom = (
+            round(left * across),
+            round(top * down),
+            round(right * across),
+            round(bottom * down),
+        )
         if left < 0 or top < 0 or right > WHOLE or bottom > WHOLE:  # what is off the page
             left, top, right, bottom = (min(max(edge, 0), WHOLE) for edge in (left, top, right, bottom))
         if self._turn == 1:
@@ -190,7 +226,7 @@ def _side_of_notes(columns: Sequence[Sequence[Strip]]) -> int | None:
 
 def _begins(before: Line, line: Line, left: float, right: float, usual: float) -> bool:
     """Whether a line begins a paragraph: after a gap, in another size, at a mark, indented below the end of a sentence,
-    after a short line, or after one in which its first word had room."""
+    after a short line, or after one in which its first word had room, and before and after a rule."""
     height, last = line[-1].bottom - line[-1].top, before[-1].bottom - before[-1].top
     apart = line[0].top - before[0].bottom > 0.6 * usual or abs(height - last) > 0.15 * max(height, last)
     said, below = before[-1].text[-1], abs(line[0].left - before[0].left) < 0.3 * usual
@@ -199,4 +235,5 @@ def _begins(before: Line, line: Line, left: float, right: float, usual: float) -
     room = line[-1].right - before[-1].right > line[0].right - line[0].left + 0.5 * height
     ended = room and below and said not in HYPHENS
     numbered = len(line) > 1 and line[1].left - line[0].right > GUTTER * height and is_mark(line[0].text)
-    return apart or indented or short or ended or numbered or is_bullet(line[0].text)
+    ruled = any(all(is_rule(word.text) for word in each) for each in (before, line))
+    return apart or indented or short or ended or numbered or ruled or is_bullet(line[0].text)

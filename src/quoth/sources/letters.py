@@ -87,7 +87,9 @@ class Letters:
             self._side(box, line - self._baseline(start + at), high) if is_straight else 0
             for at, box in enumerate(boxes)
         ]
-        told = "".join(self._told(text, [*run], sides, boxes) for _, run in groupby(range(len(text)), sides.__getitem__))
+        told = "".join(
+            self._told(text, [*run], sides, boxes) for _, run in groupby(range(len(text)), sides.__getitem__)
+        )
         _, top, _, bottom = boxes[base if told != text else 0]
         lefts, _, rights, _ = zip(*boxes, strict=True)
         stem = rights[-2] if text[-1] in HYPHENS else 0.0

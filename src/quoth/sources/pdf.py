@@ -13,6 +13,7 @@ from math import pi
 from typing import Any
 
 from quoth.source_map import Rectangle
+from quoth.sources.forms import fields_of, filled, form_of
 from quoth.sources.layout import Writer, joins_in
 from quoth.sources.letters import Letters, Placer
 from quoth.sources.source import Source, Text
@@ -33,7 +34,8 @@ def read(content: bytes) -> Source:
     file = opened(content)
     if len(file) > _MOST_PAGES:
         raise ValueError(f"{len(file):,} pages, but at most {_MOST_PAGES:,} are read; split it")
-    pages = [_page(file, number) for number in range(len(file))]
+    with form_of(file) as form:
+        pages = [_page(file, number, form) for number in range(len(file))]
     if not any(page.strips for page in pages):
         what = "no text in it, so its pages may be scanned pictures"
         raise ValueError(f"{what}; recognise their text first, with OCR, for example by ocrmypdf")
@@ -75,7 +77,7 @@ def opened(content: bytes) -> Any:
         raise ValueError("it is encrypted; save it without a password" if locked else f"not a PDF ({error})") from None
 
 
-def _page(file: Any, number: int) -> Page:
+def _page(file: Any, number: int, form: Any) -> Page:
     import pypdfium2
 
     try:
@@ -86,8 +88,10 @@ def _page(file: Any, number: int) -> Page:
         quarters = partial(_quarters, text_page, page.get_rotation())
         (width, height), turn = page.get_size(), _turn(text_page.count_chars(), quarters)
         words, aside = list[Word](), list[Word]()
-        for word, is_level in Letters(text_page, _placer(page, turn)).words(lambda at: quarters(at) in (turn, None)):
+        place = _placer(page, turn)
+        for word, is_level in Letters(text_page, place).words(lambda at: quarters(at) in (turn, None)):
             (words if is_level else aside).append(word)
+        words = filled(words, fields_of(page, form, place))
         return Page(*((height, width) if turn % 2 else (width, height)), strips_of(words), turn, aside)
 
 

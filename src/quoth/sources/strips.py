@@ -14,8 +14,11 @@ from itertools import chain, pairwise
 from statistics import median, median_low
 from typing import NamedTuple
 
+from quoth.source_map import Rectangle
+
 HYPHENS = ("-", "\u00ad", "\u2010", "\ufffe")
 _PAGE_NUMBER = re.compile(r"(page )?[-–—]?\s?(\d+|[ivxlc]+)(\s?(of|/)\s?\d+)?\s?[-–—]?", re.IGNORECASE)
+_RULE = re.compile(r"[.…·_*=~\u2500-\u257f]+|[-–—]{2,}[-–—\ufffe]*")
 _EDGE = 0.12
 """The share of a page's height, above and below, in which heads and feet are."""
 _LARGE = 1.2
@@ -27,7 +30,8 @@ ACROSS = 1 / 8
 
 
 class Word(NamedTuple):
-    """A word and its rectangle. If it ends in a hyphen, `stem` is where what is before that ends."""
+    """A word and its rectangle. If it ends in a hyphen, `stem` is where what is before that ends. `at` is where it is
+    shown if it is read elsewhere; () is nowhere. `is_field`: a value in a form, or the end of its label."""
 
     left: float
     top: float
@@ -35,6 +39,8 @@ class Word(NamedTuple):
     bottom: float
     text: str
     stem: float = 0.0
+    at: Rectangle | tuple[()] | None = None
+    is_field: bool = False
 
 
 Line = list[Word]
@@ -56,6 +62,11 @@ class Page:
     aside: Line = field(default_factory=list)
 
 
+def is_rule(text: str) -> bool:
+    """Whether a word is nothing but a line or a leader, of dots or dashes."""
+    return _RULE.fullmatch(text) is not None
+
+
 def strips_of(words: Sequence[Word]) -> list[Strip]:
     """The words at each height: their middles differ by less than a third of their heights."""
     rows: list[list[Word]] = []
@@ -71,7 +82,7 @@ def strips_of(words: Sequence[Word]) -> list[Strip]:
 def _pieces(row: Line) -> Strip:
     pieces = [[row[0]]]
     for before, word in pairwise(row):
-        if word.left - before.right > GUTTER * (word.bottom - word.top):
+        if word.left - before.right > GUTTER * (word.bottom - word.top) or word.at == ():
             pieces.append([])
         pieces[-1].append(word)
     return pieces
