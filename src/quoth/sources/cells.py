@@ -99,9 +99,17 @@ def _without_strays(rows: list[Row]) -> list[Row]:
 
 
 def is_headed(rows: Sequence[Row]) -> bool:
-    """Whether a table's first row has headings: above two rows or more, which do not begin with labels, as a form's."""
+    """Whether a table's first row has headings: above two rows or more, or one of numbers, which do not begin with labels, as a
+    form's."""
     labels = sum(row[0][-1].text.endswith(":") for row in rows if row[0])
-    return len(rows) > 2 and _may_head(rows[0]) and labels < _LABELS * len(rows)
+    enough = len(rows) > 2 or (len(rows) == 2 and _is_of_numbers(*rows))
+    return enough and _may_head(rows[0]) and labels < _LABELS * len(rows)
+
+
+def _is_of_numbers(first: Row, second: Row) -> bool:
+    """Whether words are above numbers, in most of three columns or more."""
+    digits = [[any(map(str.isdigit, said(cell))) for cell in row] for row in (first, second)]
+    return len(first) > 2 and all(first) and not any(digits[0]) and 2 * sum(digits[1]) > len(second)
 
 
 def _may_head(row: Row) -> bool:

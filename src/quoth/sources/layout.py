@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from quoth.source_map import WHOLE
+from quoth.sources.blocks import is_prose, parts_of, tables_of
 from quoth.sources.cells import are_marks, is_bullet, is_headed, is_mark, rows_of
 from quoth.sources.source import Piece, Text
 from quoth.sources.strips import (
@@ -32,8 +33,6 @@ from quoth.text.dictionary import dictionary
 
 _ENDS = ".!?:;…)]”’\"'"
 _AROUND = ".,;:!?()[]“”‘’\"'"
-_PROSE = 3.5
-"""The mean number of words in a piece from which a column is read by itself."""
 _BESIDE = 8
 """At least so many lines of prose are beside a line of notes in its margin."""
 
@@ -91,11 +90,15 @@ class Writer:
             if (side := _side_of_notes(columns)) is not None:
                 prose += zip(columns[1 - side], columns[side], strict=True)
                 continue
-            if cuts and all(map(_is_prose, columns)):
+            if cuts and all(map(is_prose, columns)):
                 self._prose(prose)
                 prose = []
-                for column in columns:
-                    self._layout([strip for strip in column if strip])
+                self._columns(columns)
+                continue
+            if len(parts := parts_of(columns)) > 1:
+                self._prose(prose)
+                prose = []
+                self._columns(parts)
                 continue
             # What is above a table's headings may end the paragraph before it.
             above = next((number for number, strip in enumerate(group) if cuts and len(strip) > 1), len(group))
@@ -103,8 +106,16 @@ class Writer:
             if above < len(group):
                 self._prose(prose)
                 prose = []
-                self._table(group[above:], cuts)
+                if len(tables := tables_of(group[above:])) > 1:
+                    for table in tables:
+                        self._blocks(table)
+                else:
+                    self._table(group[above:], cuts)
         self._prose(prose)
+
+    def _columns(self, columns: Sequence[Sequence[Strip]]) -> None:
+        for column in columns:
+            self._blocks([strip for strip in column if strip])
 
     def _prose(self, noted: Sequence[tuple[Strip, Strip]]) -> None:
         """Writes paragraphs of strips, each with the note in its margin; a paragraph's notes come before it."""
@@ -163,7 +174,7 @@ class Writer:
         words = [(word, word is line[-1]) for line in lines for word in line]
         for (word, ends), following in zip_longest(words, [word for word, _ in words[1:]]):
             text = word.text.replace("\ufffe", "-")
-            is_cut = ends and following is not None and len(text) > 1 and text[-1] in HYPHENS and text[-2].isalnum()
+            is_cut = ends and following is not None and len(text) > 1 and text[-1] in HYPHENS and text[-2] not in HYPHENS
             if is_cut:
                 text = text[:-1] + ("" if self._joins(text[:-1], following.text) else "-")
             yield text, *self._place(word, word.right if len(text) == len(word.text) else word.stem)
@@ -210,16 +221,11 @@ class Writer:
         return [Piece(text, tuple(place)) for text, *place in self._pieces([words])] if words else []
 
 
-def _is_prose(column: Sequence[Strip]) -> bool:
-    pieces = [piece for strip in column for piece in strip]
-    return len(pieces) > 2 and sum(map(len, pieces)) >= _PROSE * len(pieces)
-
-
 def _side_of_notes(columns: Sequence[Sequence[Strip]]) -> int | None:
     """Which of two columns has nothing but a few notes in the margin of the other, which is prose."""
     for side in (0, 1) if len(columns) == 2 else ():
         notes = sum(map(bool, columns[side]))
-        if len(columns[side]) >= _BESIDE * max(notes, 1) and _is_prose(columns[1 - side]):
+        if len(columns[side]) >= _BESIDE * max(notes, 1) and is_prose(columns[1 - side]):
             return side
     return None
 

@@ -25,6 +25,9 @@ _LARGE = 1.2
 """In heights of a page's usual line: a title."""
 GUTTER, _CLOSE = 0.9, 2.5
 """In heights of a line: the least gap between two pieces, the most between strips that may share columns."""
+_NARROW, _WIDER, _IN_A_ROW, _SEVERAL = 0.5, 1.5, 8, 3
+"""A gap that is one because many rows have it: in heights of a line and in a row's usual gap how wide it is, at least;
+in how many rows; how many words are on both sides of it."""
 ACROSS = 1 / 8
 """The share of a table's strips, such as headings and totals, that may lie across a gap between its columns."""
 
@@ -46,6 +49,8 @@ class Word(NamedTuple):
 Line = list[Word]
 Strip = list[Line]
 Gaps = list[tuple[float, float]]
+_Chain = tuple[float, float, list[int], int]
+"""A gap of several rows: its edges, the numbers of the rows, how many words they have on its shorter side together."""
 _Head = tuple[bool | None, str]
 """Whether it is above, below or aside, and its text with 0 for each number."""
 
@@ -76,13 +81,42 @@ def strips_of(words: Sequence[Word]) -> list[Strip]:
             rows.append([])
             middle, limit = (word.top + word.bottom) / 2, (word.bottom - word.top) / 3
         rows[-1].append(word)
-    return [_pieces(sorted(row)) for row in rows]
+    rows = [sorted(row) for row in rows]
+    return [_pieces(row, gutters) for row, gutters in zip(rows, _gutters(rows), strict=True)]
 
 
-def _pieces(row: Line) -> Strip:
+def _gutters(rows: Sequence[Line]) -> list[list[float]]:
+    """For each row, the middles of narrow gaps that many rows in a row have, each wider than their other gaps and with
+    several words on both sides."""
+    found: list[list[float]] = [[] for _ in rows]
+    least = _NARROW * median([word.bottom - word.top for row in rows for word in row] or [0])
+    chains = list[_Chain]()
+    for number, row in enumerate([*rows, []]):
+        usual = median([b.left - a.right for a, b in pairwise(row)] or [0])
+        wide = max(least, _WIDER * usual)
+        inner = {
+            (a.right, b.left): min(at, len(row) - at)
+            for at, (a, b) in enumerate(pairwise(row), 1)
+            if b.left - a.right >= wide
+        }
+        following = list[_Chain]()
+        for low, high, members, words in chains:
+            if row and (row[-1].right <= low + least or row[0].left >= high - least):
+                following.append((low, high, members, words))  # the row is on one side
+            elif gap := next((gap for gap in inner if min(high, gap[1]) - max(low, gap[0]) >= least), None):
+                following.append((max(low, gap[0]), min(high, gap[1]), [*members, number], words + inner.pop(gap)))
+            elif len(members) >= _IN_A_ROW and words >= _SEVERAL * len(members):
+                for member in members:
+                    found[member].append((low + high) / 2)
+        chains = [*following, *((low, high, [number], words) for (low, high), words in inner.items())]
+    return found
+
+
+def _pieces(row: Line, gutters: Sequence[float]) -> Strip:
     pieces = [[row[0]]]
     for before, word in pairwise(row):
-        if word.left - before.right > GUTTER * (word.bottom - word.top) or word.at == ():
+        is_wide = word.left - before.right > GUTTER * (word.bottom - word.top)
+        if is_wide or word.at == () or any(before.right <= gutter <= word.left for gutter in gutters):
             pieces.append([])
         pieces[-1].append(word)
     return pieces

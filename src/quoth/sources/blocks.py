@@ -1,0 +1,118 @@
+"""What is beside and below each other on a page: columns of running text beside tables, one table below another.
+
+Knows strips and the columns between their gaps. Does not know what a table's cells are, nor the order of pages.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from quoth.sources.strips import GUTTER, Line, Strip, bottom_of, height_of, said, top_of, words_of
+
+_PROSE = 3.5
+"""The mean number of words in a piece from which a column is read by itself."""
+_LINES, _RUNNING, _ACROSS_ROWS = 4, 0.7, 0.6
+"""From how many lines on a column may be running text; of its lines, and of those beside a table's rows, the share that
+end where the next word had no room."""
+_APART = 1.3
+"""In the largest gap between a table's rows: the gap above text that is no row of it."""
+
+
+def is_prose(column: Sequence[Strip]) -> bool:
+    """Whether most pieces of a column have several words."""
+    pieces = [piece for strip in column for piece in strip]
+    return len(pieces) > 2 and sum(map(len, pieces)) >= _PROSE * len(pieces)
+
+
+def parts_of(columns: Sequence[Sequence[Strip]]) -> list[list[Strip]]:
+    """Columns that are read one after the other: each of running text by itself, those between together, as a table."""
+    flows = [_flow(column) for column in columns]
+    running = [bool(flow) and sum(flow.values()) >= _RUNNING * len(flow) >= _RUNNING * (_LINES - 1) for flow in flows]
+    rows = {
+        number
+        for column, runs in zip(columns, running, strict=True)
+        for number, strip in enumerate(column)
+        if strip and not runs
+    }
+    parts = list[list[Strip]]()
+    was_running = True
+    for column, flow, runs in zip(columns, flows, running, strict=True):
+        beside = [flows_on for number, flows_on in flow.items() if number in rows]
+        is_running = runs and sum(beside) >= _ACROSS_ROWS * len(beside)
+        if is_running or was_running:
+            parts.append([*column])
+        else:
+            parts[-1] = [[*left, *right] for left, right in zip(parts[-1], column, strict=True)]
+        was_running = is_running
+    return parts
+
+
+def _flow(column: Sequence[Strip]) -> dict[int, bool]:
+    """For each line of a column but the first: whether its first word had no room in the line before. Empty if the
+    lines have few words."""
+    lines = [(number, words_of(strip)) for number, strip in enumerate(column) if strip]
+    if not is_prose(column):
+        return {}
+    edge = max(line[-1].right for _, line in lines)
+    return {
+        number: edge - before[-1].right < line[0].right - line[0].left + 0.5 * (line[0].bottom - line[0].top)
+        for (_, before), (number, line) in pairwise(lines)
+    }
+
+
+def tables_of(strips: Sequence[Strip]) -> list[list[Strip]]:
+    """Strips of a table as several: each from its own headings, or the title above them, and the text below the last."""
+    begins = [0, *(at for at in range(2, len(strips) - 1) if _is_heading(strips, at))]
+    starts = [at - 1 if at and len(strips[at - 1]) == 1 and at - 1 not in begins else at for at in begins]
+    tables = [[*strips[start:end]] for start, end in zip(starts, [*starts[1:], len(strips)], strict=True)]
+    return [part for table in tables for part in _without_text(table) if part]
+
+
+def _is_heading(strips: Sequence[Strip], at: int) -> bool:
+    """Whether a strip has the headings of another table: words alone, all different, below a line of its own or a gap,
+    with numbers below it and above."""
+    strip, above, below = strips[at], strips[at - 1], strips[at + 1]
+    words = [said(piece) for piece in strip]
+    if len(strip) < 2 or len({*words}) < len(words) or any(map(_has_digit, words)):
+        return False
+    apart = top_of(strip) - bottom_of(above) > _APART * max(_gap(strips, at + 1), 0.3 * height_of(strip))
+    titled = len(above) == 1 and at > 1 and not _is_close(strips, at - 1)
+    numbers = any(_has_digit(said(piece)) for each in strips[:at] if len(each) > 1 for piece in each[1:])
+    return (apart or titled) and numbers and any(_has_digit(said(piece)) for piece in below[1:])
+
+
+def _without_text(table: Sequence[Strip]) -> tuple[list[Strip], list[Strip]]:
+    """A table, and the text below it: what is further away than rows are, larger, or lies across its columns."""
+    last = max((at for at, strip in enumerate(table) if len(strip) > 1), default=len(table) - 1)
+    rows = [strip for strip in table[: last + 1] if len(strip) > 1]
+    edges = [strip[0][0].left for strip in table[1:last] if len(strip) == 1]
+    widest = max((_gap(table, at) for at in range(1, last + 1)), default=1e9)
+    for at in range(last + 1, len(table)):
+        strip = table[at]
+        apart = _gap(table, at) > _APART * max(widest, 0.3 * height_of(strip))
+        larger = abs(height_of(strip) - height_of(table[last])) > 0.15 * height_of(strip)
+        alike = any(abs(strip[0][0].left - edge) < 0.1 * height_of(strip) for edge in edges)
+        if apart or larger or (_lies_across(strip[0], rows) and not alike):
+            return [*table[:at]], [*table[at:]]
+    return [*table], []
+
+
+def _lies_across(line: Line, rows: Sequence[Strip]) -> bool:
+    """Whether a line goes on where rows, most that reach so far, have a gap."""
+    left, right = line[0].left, line[-1].right
+    gaps = [
+        any(a[-1].right > left and b[0].left < right and b[0].left - a[-1].right > 0 for a, b in pairwise(row))
+        for row in rows
+    ]
+    return 2 * sum(gaps) > len(gaps)
+
+
+def _gap(strips: Sequence[Strip], at: int) -> float:
+    return top_of(strips[at]) - bottom_of(strips[at - 1])
+
+
+def _is_close(strips: Sequence[Strip], at: int) -> bool:
+    return _gap(strips, at) < 0.3 * height_of(strips[at])
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
