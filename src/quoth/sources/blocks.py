@@ -6,13 +6,15 @@ Knows strips and the columns between their gaps. Does not know what a table's ce
 from collections.abc import Sequence
 from itertools import pairwise
 
-from quoth.sources.strips import GUTTER, Line, Strip, bottom_of, height_of, said, top_of, words_of
+from quoth.sources.strips import Line, Strip, bottom_of, height_of, is_rule, said, top_of, words_of
 
 _PROSE = 3.5
 """The mean number of words in a piece from which a column is read by itself."""
 _LINES, _RUNNING, _ACROSS_ROWS = 4, 0.7, 0.6
 """From how many lines on a column may be running text; of its lines, and of those beside a table's rows, the share that
 end where the next word had no room."""
+_MANY, _LABEL = 6, 6
+"""The least number of lines on each side of a page, and the most words before a paragraph, in a column of their own."""
 _APART = 1.3
 """In the largest gap between a table's rows: the gap above text that is no row of it."""
 
@@ -33,11 +35,12 @@ def parts_of(columns: Sequence[Sequence[Strip]]) -> list[list[Strip]]:
         for number, strip in enumerate(column)
         if strip and not runs
     }
+    labelled = len(columns) == 2 and bool(labels_of(*columns))
     parts = list[list[Strip]]()
     was_running = True
     for column, flow, runs in zip(columns, flows, running, strict=True):
         beside = [flows_on for number, flows_on in flow.items() if number in rows]
-        is_running = runs and sum(beside) >= _ACROSS_ROWS * len(beside)
+        is_running = runs and (sum(beside) >= _ACROSS_ROWS * len(beside) or labelled)
         if is_running or was_running:
             parts.append([*column])
         else:
@@ -46,11 +49,49 @@ def parts_of(columns: Sequence[Sequence[Strip]]) -> list[list[Strip]]:
     return parts
 
 
+def halves_of(columns: Sequence[Sequence[Strip]]) -> list[list[Strip]]:
+    """Two sides of a page that have to do nothing with each other, left and right of the widest gap: each with text on
+    many heights, mostly others than the other side. None if there are no such."""
+    halves = list[tuple[float, list[list[Strip]]]]()
+    for cut in range(1, len(columns)):
+        sides = [
+            [[piece for part in parts for piece in part] for parts in zip(*some, strict=True)]
+            for some in (columns[:cut], columns[cut:])
+        ]
+        left, right = ([strip for strip in side if strip] for side in sides)
+        shared = sum(bool(one and other) for one, other in zip(*sides, strict=True))
+        least = min(len(left), len(right))
+        if least >= _MANY and 2 * shared <= least and is_prose(left) and is_prose(right):
+            gap = min(strip[0][0].left for strip in right) - max(strip[-1][-1].right for strip in left)
+            halves.append((gap, sides))
+    return max(halves, key=lambda half: half[0])[1] if halves else []
+
+
+def labels_of(column: Sequence[Strip], text: Sequence[Strip]) -> list[tuple[int, list[int]]]:
+    """If the pieces of a column stand before paragraphs of the running text next to it, or on lines of their own above
+    them: where each such paragraph begins, and the numbers of its labels. Else nothing."""
+    flow, starts, above = _flow(text), list[tuple[int, list[int]]](), list[int]()
+    for number, (label, line) in enumerate(zip(column, text, strict=True)):
+        above += [number] * bool(label)
+        if above and line:
+            starts.append((number, above))
+            above = []
+    short = all(len(label) == 1 and len(label[0]) <= _LABEL for label in column if label)
+    amid = sum(flow.get(number, False) for number, _ in starts)
+    if not flow or not starts or not short or above or 4 * amid > len(starts):
+        return []
+    lines = [words_of(strip) for strip in text if strip]
+    left, right = min(line[0].left for line in lines), max(line[-1].right for line in lines)
+    first = min(label[0][0].left for label in column if label)
+    return starts if left - first < (right - left) / 2 else []
+
+
 def _flow(column: Sequence[Strip]) -> dict[int, bool]:
     """For each line of a column but the first: whether its first word had no room in the line before. Empty if the
-    lines have few words."""
+    lines have few words, or leaders as in a table of contents."""
     lines = [(number, words_of(strip)) for number, strip in enumerate(column) if strip]
-    if not is_prose(column):
+    led = sum(any(is_rule(word.text) for word in line) for _, line in lines)
+    if not is_prose(column) or led > len(lines) / 4:
         return {}
     edge = max(line[-1].right for _, line in lines)
     return {
@@ -60,7 +101,7 @@ def _flow(column: Sequence[Strip]) -> dict[int, bool]:
 
 
 def tables_of(strips: Sequence[Strip]) -> list[list[Strip]]:
-    """Strips of a table as several: each from its own headings, or the title above them, and the text below the last."""
+    """Strips of a table as several: each from its own headings, or the title above them, and the text below."""
     begins = [0, *(at for at in range(2, len(strips) - 1) if _is_heading(strips, at))]
     starts = [at - 1 if at and len(strips[at - 1]) == 1 and at - 1 not in begins else at for at in begins]
     tables = [[*strips[start:end]] for start, end in zip(starts, [*starts[1:], len(strips)], strict=True)]
@@ -90,6 +131,9 @@ def _without_text(table: Sequence[Strip]) -> tuple[list[Strip], list[Strip]]:
         strip = table[at]
         apart = _gap(table, at) > _APART * max(widest, 0.3 * height_of(strip))
         larger = abs(height_of(strip) - height_of(table[last])) > 0.15 * height_of(strip)
+        goes_on = _gap(table, at) <= widest and any(_begin_alike(piece, strip[0]) for piece in table[last][1:])
+        if goes_on:
+            continue
         alike = any(abs(strip[0][0].left - edge) < 0.1 * height_of(strip) for edge in edges)
         if apart or larger or (_lies_across(strip[0], rows) and not alike):
             return [*table[:at]], [*table[at:]]
@@ -104,6 +148,10 @@ def _lies_across(line: Line, rows: Sequence[Strip]) -> bool:
         for row in rows
     ]
     return 2 * sum(gaps) > len(gaps)
+
+
+def _begin_alike(piece: Line, line: Line) -> bool:
+    return abs(piece[0].left - line[0].left) < 0.5 * (line[0].bottom - line[0].top)
 
 
 def _gap(strips: Sequence[Strip], at: int) -> float:

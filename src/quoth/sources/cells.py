@@ -80,7 +80,7 @@ def _joined(rows: Sequence[Row]) -> Row:
 def _with_one_head(rows: list[Row]) -> list[Row]:
     numeric = [any(map(_is_number, row[1:])) for row in rows]
     first = numeric.index(True) if True in numeric else 0
-    if not 1 < first <= _HEAD_LINES or sum(numeric) < _NUMERIC * (len(rows) - first):
+    if not 1 < first <= _HEAD_LINES or sum(numeric) < max(2, _NUMERIC * (len(rows) - first)):
         return rows
     return [_joined(rows[:first]), *rows[first:]]
 
@@ -99,8 +99,8 @@ def _without_strays(rows: list[Row]) -> list[Row]:
 
 
 def is_headed(rows: Sequence[Row]) -> bool:
-    """Whether a table's first row has headings: above two rows or more, or one of numbers, which do not begin with labels, as a
-    form's."""
+    """Whether a table's first row has headings: above two rows or more, or one of numbers, which do not begin with
+    labels, as a form's."""
     labels = sum(row[0][-1].text.endswith(":") for row in rows if row[0])
     enough = len(rows) > 2 or (len(rows) == 2 and _is_of_numbers(*rows))
     return enough and _may_head(rows[0]) and labels < _LABELS * len(rows)

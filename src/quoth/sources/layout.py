@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from quoth.source_map import WHOLE
-from quoth.sources.blocks import is_prose, parts_of, tables_of
+from quoth.sources.blocks import halves_of, is_prose, labels_of, parts_of, tables_of
 from quoth.sources.cells import are_marks, is_bullet, is_headed, is_mark, rows_of
 from quoth.sources.source import Piece, Text
 from quoth.sources.strips import (
@@ -26,6 +26,7 @@ from quoth.sources.strips import (
     groups_of,
     height_of,
     is_rule,
+    said,
     top_of,
     words_of,
 )
@@ -95,10 +96,16 @@ class Writer:
                 prose = []
                 self._columns(columns)
                 continue
-            if len(parts := parts_of(columns)) > 1:
+            if len(parts := halves_of(columns) or parts_of(columns)) > 1:
+                labels = labels_of(*parts) if len(parts) == 2 else []
+                # The first lines may end the paragraph before.
+                prose += [(strip, []) for strip in parts[1][: labels[0][0] if labels else 0] if strip]
                 self._prose(prose)
                 prose = []
-                self._columns(parts)
+                if labels:
+                    self._labelled(parts[0], parts[1], labels)
+                else:
+                    self._columns(parts)
                 continue
             # What is above a table's headings may end the paragraph before it.
             above = next((number for number, strip in enumerate(group) if cuts and len(strip) > 1), len(group))
@@ -116,6 +123,18 @@ class Writer:
     def _columns(self, columns: Sequence[Sequence[Strip]]) -> None:
         for column in columns:
             self._blocks([strip for strip in column if strip])
+
+    def _labelled(
+        self, labels: Sequence[Strip], text: Sequence[Strip], starts: Sequence[tuple[int, Sequence[int]]]
+    ) -> None:
+        """Writes running text, with each label before its paragraph."""
+        for (start, numbers), following in zip_longest(starts, starts[1:]):
+            lines = [words_of(labels[number]) for number in numbers]
+            self._text.gap()
+            self._add(lines)
+            self._text.join(" | " if any(map(str.isalpha, said(lines[-1]))) else " ")
+            self._is_first = False
+            self._blocks([strip for strip in text[start : following and following[0]] if strip])
 
     def _prose(self, noted: Sequence[tuple[Strip, Strip]]) -> None:
         """Writes paragraphs of strips, each with the note in its margin; a paragraph's notes come before it."""
@@ -174,7 +193,9 @@ class Writer:
         words = [(word, word is line[-1]) for line in lines for word in line]
         for (word, ends), following in zip_longest(words, [word for word, _ in words[1:]]):
             text = word.text.replace("\ufffe", "-")
-            is_cut = ends and following is not None and len(text) > 1 and text[-1] in HYPHENS and text[-2] not in HYPHENS
+            is_cut = (
+                ends and following is not None and len(text) > 1 and text[-1] in HYPHENS and text[-2] not in HYPHENS
+            )
             if is_cut:
                 text = text[:-1] + ("" if self._joins(text[:-1], following.text) else "-")
             yield text, *self._place(word, word.right if len(text) == len(word.text) else word.stem)
@@ -205,7 +226,7 @@ class Writer:
     def _table(self, strips: Sequence[Strip], cuts: Sequence[float]) -> None:
         rows = rows_of(strips, cuts)
         headed = is_headed(rows)
-        if self._is_first and self._heads and not headed:  # it continues from the page before
+        if self._heads and not headed:  # it continues from the page before, or below a gap
             above, height = top_of(strips[0]), height_of(strips[0])
             heads = [
                 [word._replace(top=above - 3 * height, bottom=above - 2 * height) for word in piece]
