@@ -24,7 +24,7 @@ from quoth.sources.strips import (
 Row = list[Line]
 """A cell for each column."""
 _BULLET = re.compile(r"[•‣▪●○◦☐☒*–\ue000-\uf8ff-]|\(?(\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})[.)]")
-_SECTION = re.compile(r"([A-Z]\.)?\d+(\.\d+)+\.?")
+_SECTION = re.compile(r"(([A-Z]\.)?\d+)?(\.\d+)+\.?")
 _NUMBER = re.compile(r"[\W\d_]*\d[\W\d_]*")
 _YEAR = re.compile(r"(19|20)\d\d([-–/]\d\d(\d\d)?)?")
 _HEADING, _LOWER, _HEAD_LINES = 8, 4, 4

@@ -34,6 +34,8 @@ from quoth.text.dictionary import dictionary
 
 _ENDS = ".!?:;…)]”’\"'"
 _AROUND = ".,;:!?()[]“”‘’\"'"
+_LEADER = 2
+"""The most characters of a word of dots that is a leader or an ellipsis, not a line across the page."""
 _BESIDE = 8
 """At least so many lines of prose are beside a line of notes in its margin."""
 
@@ -85,7 +87,7 @@ class Writer:
         prose = list[tuple[Strip, Strip]]()
         for group, cuts in groups_of(strips):
             columns = columns_of(group, cuts)
-            if cuts and are_marks(group, columns[0]):
+            while cuts and are_marks(group, columns[0]):  # and those of lower levels
                 cuts = cuts[1:]
                 columns = columns_of(group, cuts)
             if (side := _side_of_notes(columns)) is not None:
@@ -262,5 +264,5 @@ def _begins(before: Line, line: Line, left: float, right: float, usual: float) -
     room = line[-1].right - before[-1].right > line[0].right - line[0].left + 0.5 * height
     ended = room and below and said not in HYPHENS
     numbered = len(line) > 1 and line[1].left - line[0].right > GUTTER * height and is_mark(line[0].text)
-    ruled = any(all(is_rule(word.text) for word in each) for each in (before, line))
+    ruled = any(all(is_rule(word.text) and len(word.text) > _LEADER for word in each) for each in (before, line))
     return apart or indented or short or ended or numbered or ruled or is_bullet(line[0].text)

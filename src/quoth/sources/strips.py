@@ -236,7 +236,8 @@ def groups_of(strips: Sequence[Strip]) -> Iterator[tuple[list[Strip], list[float
 
 def usual_cuts(strips: Sequence[Strip], cuts: Sequence[float]) -> list[float]:
     """These cuts, and the middles of the gaps that go down through most strips, where none of these is."""
-    pieces = [piece for strip in strips for piece in strip]
+    rows = [strip for strip in strips if len(strip) > 1]
+    pieces = [piece for strip in (rows if len(rows) > 2 else strips) for piece in strip]
     edges = sorted([*((piece[0].left, 1) for piece in pieces), *((piece[-1].right, -1) for piece in pieces)])
     most, least = int(ACROSS * len(strips)), 0.6 * GUTTER * median(map(height_of, strips))
     found, covered, low = [*cuts], 0, None
