@@ -3,8 +3,9 @@
 Knows strips and the columns between their gaps. Does not know what a table's cells are, nor the order of pages.
 """
 
+import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from quoth.sources.strips import Line, Strip, bottom_of, height_of, is_rule, said, top_of, words_of
 
@@ -15,6 +16,8 @@ _LINES, _RUNNING, _ACROSS_ROWS = 4, 0.7, 0.6
 end where the next word had no room."""
 _MANY, _LABEL = 6, 6
 """The least number of lines on each side of a page, and the most words before a paragraph, in a column of their own."""
+_RARE = 4
+"""From how many lines on between two numbers they are not those of items."""
 _APART = 1.3
 """In the largest gap between a table's rows: the gap above text that is no row of it."""
 
@@ -84,6 +87,18 @@ def labels_of(column: Sequence[Strip], text: Sequence[Strip]) -> list[tuple[int,
     left, right = min(line[0].left for line in lines), max(line[-1].right for line in lines)
     first = min(label[0][0].left for label in column if label)
     return starts if left - first < (right - left) / 2 else []
+
+
+def count_lines(column: Sequence[Strip], text: Sequence[Strip]) -> bool:
+    """Whether a column has nothing but the numbers of the lines next to it: of each fourth or rarer, or of all, if the
+    sentences go on over the lines."""
+    numbers = [(row, said(words_of(strip))) for row, strip in enumerate(column) if strip]
+    if len(numbers) < 2 or not all(re.fullmatch("[0-9]{1,4}", number) for _, number in numbers):
+        return False
+    lines = [*accumulate((bool(strip) for strip in text), initial=0)]
+    steps = [(int(b) - int(a), lines[last] - lines[first]) for (first, a), (last, b) in pairwise(numbers)]
+    inside = sum(strip[0][0].text[0].islower() for strip in text if strip)
+    return all(step == rows > 0 for step, rows in steps) and (min(steps)[0] >= _RARE or 3 * inside > lines[-1] > _MANY)
 
 
 def _flow(column: Sequence[Strip]) -> dict[int, bool]:

@@ -6,13 +6,14 @@ If an empty column goes down through several strips, they are read column by col
 row by row, as a table.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from statistics import median
 from typing import Any
 
 from quoth.source_map import WHOLE
-from quoth.sources.blocks import halves_of, is_prose, labels_of, parts_of, tables_of
+from quoth.sources.blocks import count_lines, halves_of, is_prose, labels_of, parts_of, tables_of
 from quoth.sources.cells import are_marks, is_bullet, is_headed, is_mark, rows_of
 from quoth.sources.source import Piece, Text
 from quoth.sources.strips import (
@@ -25,6 +26,7 @@ from quoth.sources.strips import (
     columns_of,
     groups_of,
     height_of,
+    in_order,
     is_rule,
     said,
     top_of,
@@ -34,6 +36,8 @@ from quoth.text.dictionary import dictionary
 
 _ENDS = ".!?:;…)]”’\"'"
 _AROUND = ".,;:!?()[]“”‘’\"'"
+_ITEM = re.compile(r"\(?(?:\d{1,3}[.)]|[a-zA-Z]\))[^\W\d]")
+"""An item whose number touches its first word."""
 _LEADER = 2
 """The most characters of a word of dots that is a leader or an ellipsis, not a line across the page."""
 _BESIDE = 8
@@ -192,7 +196,8 @@ class Writer:
 
     def _pieces(self, lines: Sequence[Line]) -> Iterator[tuple[Any, ...]]:
         """The words and the spaces between them, without the hyphens of words that are cut at the end of a line."""
-        words = [(word, word is line[-1]) for line in lines for word in line]
+        ordered = map(in_order, lines)
+        words = [(word, word is line[-1]) for line in ordered for word in line]
         for (word, ends), following in zip_longest(words, [word for word, _ in words[1:]]):
             text = word.text.replace("\ufffe", "-")
             is_cut = (
@@ -245,10 +250,12 @@ class Writer:
 
 
 def _side_of_notes(columns: Sequence[Sequence[Strip]]) -> int | None:
-    """Which of two columns has nothing but a few notes in the margin of the other, which is prose."""
+    """Which of two columns has nothing but a few notes or the numbers of lines in the margin of the other, which is
+    prose."""
     for side in (0, 1) if len(columns) == 2 else ():
         notes = sum(map(bool, columns[side]))
-        if len(columns[side]) >= _BESIDE * max(notes, 1) and is_prose(columns[1 - side]):
+        few = len(columns[side]) >= _BESIDE * max(notes, 1)
+        if (few or count_lines(columns[side], columns[1 - side])) and is_prose(columns[1 - side]):
             return side
     return None
 
@@ -265,4 +272,6 @@ def _begins(before: Line, line: Line, left: float, right: float, usual: float) -
     ended = room and below and said not in HYPHENS
     numbered = len(line) > 1 and line[1].left - line[0].right > GUTTER * height and is_mark(line[0].text)
     ruled = any(all(is_rule(word.text) and len(word.text) > _LEADER for word in each) for each in (before, line))
-    return apart or indented or short or ended or numbered or ruled or is_bullet(line[0].text)
+    listed = _ITEM.match(before[0].text) is not None or said == ":"
+    marked = is_bullet(line[0].text) or (listed and _ITEM.match(line[0].text) is not None)
+    return apart or indented or short or ended or numbered or ruled or marked

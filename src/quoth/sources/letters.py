@@ -11,6 +11,7 @@ from itertools import groupby
 from math import pi
 from statistics import median
 from typing import Any
+from unicodedata import bidirectional
 
 from quoth.source_map import Rectangle
 from quoth.sources.strips import HYPHENS, Word
@@ -24,6 +25,13 @@ _SMALL, _TINY = 0.88, 0.4
 """In the height of a word's largest character: a raised one."""
 _AWAY = 0.15
 """In the same: how far from the line a raised one is, at least."""
+_NOTE = 3
+"""The most digits of a raised number that has a space before it."""
+_STOPS, _NEAR = '.,;:!?)”’"', 0.5
+"""What a mark of a note may be behind, and how near, in heights of a line."""
+_NOWHERE = (0.0, 0.0, 0.0, 0.0)
+_BACKWARD = ("R", "AL")
+"""Unicode's classes of letters that run from right to left."""
 _LEAN = 0.02
 """An angle, in radians, of text that runs uphill: its characters are at all heights."""
 _SAMPLE = 60
@@ -45,6 +53,7 @@ class Letters:
 
     def words(self, is_level: Callable[[int], bool]) -> Iterator[tuple[Word, bool]]:
         """The words, and whether each is level: `is_level` tells it of a character, by its number."""
+        before, before_at, end = _NOWHERE, 0, -1e9
         for found in _WORD.finditer(self.text):
             start, text = found.start(), found[0]
             first, last = self._at(start), self._at(found.end() - 1)
@@ -55,9 +64,20 @@ class Letters:
                 yield from ((word, True) for word in self._mixed(text, start))
             elif first[1] < (last[1] + last[3]) / 2 < first[3]:
                 stem = self._at(found.end() - 2)[2] if len(text) > 1 and text[-1] in HYPHENS else 0.0
-                yield Word(left, first[1], right, first[3], text, stem), True
+                if text.isdigit() and len(text) <= _NOTE and self._is_beside(first, before, end):
+                    side = self._side(first, self._baseline(before_at) - self._baseline(start), before[3] - before[1])
+                    text = raised(text, " ") if side > 0 else lowered(text, " ") if side < 0 else text
+                is_backward = first[0] > last[0] if len(text) > 1 else bidirectional(text) in _BACKWARD
+                yield Word(left, first[1], right, first[3], text, stem, is_backward=is_backward), True
             else:  # it continues elsewhere
                 yield from ((Word(*self._at(start + n), letter), True) for n, letter in enumerate(text))
+            before, before_at, end = first, start, right if text[-1].isalnum() or text[-1] in _STOPS else -1e9
+
+    def _is_beside(self, box: Rectangle, before: Rectangle, end: float) -> bool:
+        """Whether a smaller character is on the line of the word before, and close to where that ends."""
+        high = before[3] - before[1]
+        level = before[1] - high / 2 < (box[1] + box[3]) / 2 < before[3] + high / 2
+        return level and box[3] - box[1] < _SMALL * high and abs(box[0] - end) < _NEAR * high
 
     def _at(self, index: int) -> Rectangle:
         box = self._box
@@ -93,7 +113,8 @@ class Letters:
         _, top, _, bottom = boxes[base if told != text else 0]
         lefts, _, rights, _ = zip(*boxes, strict=True)
         stem = rights[-2] if text[-1] in HYPHENS else 0.0
-        return [Word(min(lefts), top, max(rights), bottom, told, stem)]
+        is_backward = boxes[0][0] > boxes[-1][0]
+        return [Word(min(lefts), top, max(rights), bottom, told, stem, is_backward=is_backward)]
 
     def _side(self, box: Rectangle, up: float, high: float) -> int:
         """1 for a character that is raised so far above the line, -1 for one that is lowered, else 0."""

@@ -107,7 +107,8 @@ def _quarters(text_page: Any, rotation: int, at: int) -> int | None:
     import pypdfium2.raw as pdfium
 
     angle = pdfium.FPDFText_GetCharAngle(text_page.raw, at)
-    return round(angle / (pi / 2) + rotation / 90) % 4 if angle >= 0 else None
+    is_over = pdfium.FPDFText_GetFontSize(text_page.raw, at) < 0  # a size below nothing turns it upside down
+    return round(angle / (pi / 2) + rotation / 90 + 2 * is_over) % 4 if angle >= 0 else None
 
 
 def _placer(page: Any, turn: int) -> Placer:

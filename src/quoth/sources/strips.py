@@ -10,9 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 from statistics import median, median_low
 from typing import NamedTuple
+from unicodedata import bidirectional
 
 from quoth.source_map import Rectangle
 
@@ -34,7 +35,8 @@ ACROSS = 1 / 8
 
 class Word(NamedTuple):
     """A word and its rectangle. If it ends in a hyphen, `stem` is where what is before that ends. `at` is where it is
-    shown if it is read elsewhere; () is nowhere. `is_field`: a value in a form, or the end of its label."""
+    shown if it is read elsewhere; () is nowhere. `is_field`: a value in a form, or the end of its label. `is_backward`:
+    its characters run from right to left."""
 
     left: float
     top: float
@@ -44,6 +46,7 @@ class Word(NamedTuple):
     stem: float = 0.0
     at: Rectangle | tuple[()] | None = None
     is_field: bool = False
+    is_backward: bool = False
 
 
 Line = list[Word]
@@ -188,6 +191,22 @@ def _edge_strips(page: Page) -> Iterator[tuple[bool, str, int, bool, bool]]:
 
 def _key(text: str) -> str:
     return re.sub(r"\d+", "0", text)
+
+
+def in_order(line: Line) -> Line:
+    """The words of a line as they are read: from right to left if most run so, but for those between that do not."""
+    backward = sum(word.is_backward for word in line)
+    if not backward or backward <= sum(_is_forward(word) for word in line):
+        return line
+    words = list[Word]()
+    for forward, run in groupby(reversed(line), _is_forward):
+        part = [*run]
+        words += part[::-1] if forward else part
+    return words
+
+
+def _is_forward(word: Word) -> bool:
+    return not word.is_backward and any(bidirectional(letter) == "L" for letter in word.text)
 
 
 def said(line: Line) -> str:
