@@ -4,7 +4,7 @@ Knows strips and the columns between their gaps. Does not know what a table's ce
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
 from quoth.sources.strips import Line, Strip, bottom_of, height_of, is_rule, said, top_of, words_of
@@ -18,6 +18,9 @@ _MANY, _LABEL = 6, 6
 """The least number of lines on each side of a page, and the most words before a paragraph, in a column of their own."""
 _RARE = 4
 """From how many lines on between two numbers they are not those of items."""
+_EACH = 0.8
+"""The share of a column's lines, the only one of running text, that have something next to them in a table."""
+_ENDS = ".!?:"
 _APART = 1.3
 """In the largest gap between a table's rows: the gap above text that is no row of it."""
 
@@ -31,19 +34,20 @@ def is_prose(column: Sequence[Strip]) -> bool:
 def parts_of(columns: Sequence[Sequence[Strip]]) -> list[list[Strip]]:
     """Columns that are read one after the other: each of running text by itself, those between together, as a table."""
     flows = [_flow(column) for column in columns]
-    running = [bool(flow) and sum(flow.values()) >= _RUNNING * len(flow) >= _RUNNING * (_LINES - 1) for flow in flows]
+    running = [*map(_runs, flows)]
     rows = {
         number
         for column, runs in zip(columns, running, strict=True)
         for number, strip in enumerate(column)
         if strip and not runs
     }
-    labelled = len(columns) == 2 and bool(labels_of(*columns))
     parts = list[list[Strip]]()
     was_running = True
     for column, flow, runs in zip(columns, flows, running, strict=True):
         beside = [flows_on for number, flows_on in flow.items() if number in rows]
-        is_running = runs and (sum(beside) >= _ACROSS_ROWS * len(beside) or labelled)
+        if sum(running) == 1 and len(beside) > _EACH * len(flow):
+            return []
+        is_running = runs and sum(beside) >= _ACROSS_ROWS * len(beside)
         if is_running or was_running:
             parts.append([*column])
         else:
@@ -81,7 +85,7 @@ def labels_of(column: Sequence[Strip], text: Sequence[Strip]) -> list[tuple[int,
             above = []
     short = all(len(label) == 1 and len(label[0]) <= _LABEL for label in column if label)
     amid = sum(flow.get(number, False) for number, _ in starts)
-    if not flow or not starts or not short or above or 4 * amid > len(starts):
+    if not _runs(flow) or not starts or not short or above or 4 * amid > len(starts):
         return []
     lines = [words_of(strip) for strip in text if strip]
     left, right = min(line[0].left for line in lines), max(line[-1].right for line in lines)
@@ -101,18 +105,24 @@ def count_lines(column: Sequence[Strip], text: Sequence[Strip]) -> bool:
     return all(step == rows > 0 for step, rows in steps) and (min(steps)[0] >= _RARE or 3 * inside > lines[-1] > _MANY)
 
 
+def _runs(flow: Mapping[int, bool]) -> bool:
+    return len(flow) >= _LINES - 1 and sum(flow.values()) >= _RUNNING * len(flow)
+
+
 def _flow(column: Sequence[Strip]) -> dict[int, bool]:
-    """For each line of a column but the first: whether its first word had no room in the line before. Empty if the
-    lines have few words, or leaders as in a table of contents."""
+    """For each line of a column but the first: whether it goes on with the sentence before, because its first word had
+    no room there. Empty if the lines have few words, or leaders as in a table of contents."""
     lines = [(number, words_of(strip)) for number, strip in enumerate(column) if strip]
     led = sum(any(is_rule(word.text) for word in line) for _, line in lines)
     if not is_prose(column) or led > len(lines) / 4:
         return {}
     edge = max(line[-1].right for _, line in lines)
-    return {
-        number: edge - before[-1].right < line[0].right - line[0].left + 0.5 * (line[0].bottom - line[0].top)
-        for (_, before), (number, line) in pairwise(lines)
-    }
+    flow = dict[int, bool]()
+    for (_, before), (number, line) in pairwise(lines):
+        room = edge - before[-1].right - 0.5 * (line[0].bottom - line[0].top)
+        ends = before[-1].text[-1] in _ENDS and not line[0].text[0].islower()
+        flow[number] = room < line[0].right - line[0].left and not ends
+    return flow
 
 
 def tables_of(strips: Sequence[Strip]) -> list[list[Strip]]:

@@ -201,7 +201,7 @@ class _Form:
 
     def _label(self, label: list[int], near: Line, field: Field) -> Word:
         """The last word of a label, with a colon, unless its sentence goes on behind the field."""
-        behind = self._right_of(field, taken=True)
+        behind = [] if field.is_box else self._right_of(field, taken=True)
         if behind and not (first := self._of(behind)[0].text[0]).isupper() and not first.isdigit():
             return near[-1]
         start = near[-1]._replace(text=_with_colon(near[-1].text), is_field=True)

@@ -94,24 +94,25 @@ class Writer:
             while cuts and are_marks(group, columns[0]):  # and those of lower levels
                 cuts = cuts[1:]
                 columns = columns_of(group, cuts)
+            if len(columns) == 2 and (labels := labels_of(columns[0], columns[1])):
+                # The first lines may end the paragraph before.
+                prose += [(strip, []) for strip in columns[1][: labels[0][0]] if strip]
+                self._prose(prose)
+                prose = []
+                self._labelled(columns[0], columns[1], labels)
+                continue
             if (side := _side_of_notes(columns)) is not None:
                 prose += zip(columns[1 - side], columns[side], strict=True)
                 continue
-            if cuts and all(map(is_prose, columns)):
+            is_read_down = cuts and all(map(is_prose, columns))
+            if len(parts := columns if is_read_down else halves_of(columns) or parts_of(columns)) > 1:
+                parts = [[strip for strip in part if strip] for part in parts]
+                while prose and (begun := _goes_on(prose[-1], parts)) is not None:
+                    parts[begun].insert(0, prose.pop()[0])
                 self._prose(prose)
                 prose = []
-                self._columns(columns)
-                continue
-            if len(parts := halves_of(columns) or parts_of(columns)) > 1:
-                labels = labels_of(*parts) if len(parts) == 2 else []
-                # The first lines may end the paragraph before.
-                prose += [(strip, []) for strip in parts[1][: labels[0][0] if labels else 0] if strip]
-                self._prose(prose)
-                prose = []
-                if labels:
-                    self._labelled(parts[0], parts[1], labels)
-                else:
-                    self._columns(parts)
+                for part in parts:
+                    self._blocks(part)
                 continue
             # What is above a table's headings may end the paragraph before it.
             above = next((number for number, strip in enumerate(group) if cuts and len(strip) > 1), len(group))
@@ -125,10 +126,6 @@ class Writer:
                 else:
                     self._table(group[above:], cuts)
         self._prose(prose)
-
-    def _columns(self, columns: Sequence[Sequence[Strip]]) -> None:
-        for column in columns:
-            self._blocks([strip for strip in column if strip])
 
     def _labelled(
         self, labels: Sequence[Strip], text: Sequence[Strip], starts: Sequence[tuple[int, Sequence[int]]]
@@ -247,6 +244,19 @@ class Writer:
 
     def _cell(self, words: Line) -> list[Piece]:
         return [Piece(text, tuple(place)) for text, *place in self._pieces([words])] if words else []
+
+
+def _goes_on(noted: tuple[Strip, Strip], parts: Sequence[Sequence[Strip]]) -> int | None:
+    """Which part of a page begins with a line close above it, that is in the same column."""
+    line, note = words_of(noted[0]), noted[1]
+    for number, part in enumerate(parts if not note else ()):
+        height = height_of(part[0])
+        left, right = min(strip[0][0].left for strip in part), max(strip[-1][-1].right for strip in part)
+        close = top_of(part[0]) - line[0].bottom < 0.6 * height
+        alike = abs(line[0].bottom - line[0].top - height) < 0.15 * height
+        if close and alike and abs(line[0].left - left) < 0.5 * height and line[-1].right < right + 0.5 * height:
+            return number
+    return None
 
 
 def _side_of_notes(columns: Sequence[Sequence[Strip]]) -> int | None:

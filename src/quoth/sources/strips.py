@@ -234,7 +234,7 @@ def groups_of(strips: Sequence[Strip]) -> Iterator[tuple[list[Strip], list[float
         words = words_of(strips[at])
         while end < len(strips) and top_of(strips[end]) - bottom_of(strips[end - 1]) < _CLOSE * height_of(strips[end]):
             both = ((max(a, c), min(b, d)) for a, b in gaps for c, d in _gaps(strips[end]))
-            least = 0.6 * GUTTER * min(height_of(strips[at]), height_of(strips[end]))
+            least = _NARROW * min(height_of(strips[at]), height_of(strips[end]))
             common = [gap for gap in both if gap[1] - gap[0] >= least]
             more = words + words_of(strips[end])
             if not (found := _inner(common, more)):
