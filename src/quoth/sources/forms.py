@@ -167,12 +167,12 @@ class _Form:
         self, item: _Item, label: list[int], after: Word | None, heads: dict[tuple[int, int], tuple[float, str]]
     ) -> Word | None:
         """Puts a value behind its label, behind the value before it if it has none, or where it is."""
-        field, told = item.field, item.field.tooltip
+        field, told = item.field, item.field.tooltip if item.value else ""
         column = round(field.place[0]), round(field.place[2])
         near = self._of(label)
         if told and near and _bare(said(near)) == _bare(told):
             told = ""
-        elif told and near and not (_bare(said(near)) in _bare(told) or _bare(told) in _bare(said(near))):
+        elif told and near and _bare(said(near)) not in _bare(told):
             near, label = [], []
         if not told and not near and column in heads and 0 <= field.place[1] - heads[column][0] < self._line:
             told = heads[column][1]  # the heading of a column of fields

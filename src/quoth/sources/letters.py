@@ -86,10 +86,8 @@ class Letters:
 
     def _is_mixed(self, found: re.Match[str], first: Rectangle, last: Rectangle) -> bool:
         """Whether a word has characters of different heights."""
-        if len(found[0]) == 1:
-            return False
         sizes = [first[3] - first[1], last[3] - last[1]]
-        for sample in _SAMPLES.finditer(found[0]):
+        for sample in () if found[0].isalpha() else _SAMPLES.finditer(found[0]):
             box = self._at(found.start() + sample.start())
             sizes.append(box[3] - box[1])
         return min(sizes) < _SMALL * max(sizes)

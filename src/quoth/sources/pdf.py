@@ -85,8 +85,9 @@ def _page(file: Any, number: int, form: Any) -> Page:
     except pypdfium2.PdfiumError:
         return Page(1, 1, [])  # damaged: the others are still read
     with closing(page), closing(page.get_textpage()) as text_page:
-        quarters = partial(_quarters, text_page, page.get_rotation())
-        (width, height), turn = page.get_size(), _turn(text_page.count_chars(), quarters)
+        count = text_page.count_chars()
+        quarters = partial(_quarters, text_page, page.get_rotation() + 180 * _is_over(text_page, count))
+        (width, height), turn = page.get_size(), _turn(count, quarters)
         words, aside = list[Word](), list[Word]()
         place = _placer(page, turn)
         for word, is_level in Letters(text_page, place).words(lambda at: quarters(at) in (turn, None)):
@@ -107,8 +108,15 @@ def _quarters(text_page: Any, rotation: int, at: int) -> int | None:
     import pypdfium2.raw as pdfium
 
     angle = pdfium.FPDFText_GetCharAngle(text_page.raw, at)
-    is_over = pdfium.FPDFText_GetFontSize(text_page.raw, at) < 0  # a size below nothing turns it upside down
-    return round(angle / (pi / 2) + rotation / 90 + 2 * is_over) % 4 if angle >= 0 else None
+    return round(angle / (pi / 2) + rotation / 90) % 4 if angle >= 0 else None
+
+
+def _is_over(text_page: Any, count: int) -> bool:
+    """Whether most of so many characters have a size below nothing, which turns them upside down."""
+    import pypdfium2.raw as pdfium
+
+    sizes = [float(pdfium.FPDFText_GetFontSize(text_page.raw, at)) for at in range(0, count, count // _SAMPLE + 1)]
+    return 2 * sum(size < 0 for size in sizes) > len(sizes)
 
 
 def _placer(page: Any, turn: int) -> Placer:

@@ -119,7 +119,7 @@ def _pieces(row: Line, gutters: Sequence[float]) -> Strip:
     pieces = [[row[0]]]
     for before, word in pairwise(row):
         is_wide = word.left - before.right > GUTTER * (word.bottom - word.top)
-        if is_wide or word.at == () or any(before.right <= gutter <= word.left for gutter in gutters):
+        if is_wide or word.at == () or (gutters and any(before.right <= gutter <= word.left for gutter in gutters)):
             pieces.append([])
         pieces[-1].append(word)
     return pieces
