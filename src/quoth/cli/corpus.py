@@ -159,13 +159,8 @@ def add(
     Example:
       quoth add wiki.quoth more.jsonl
     """
-<<<<<<< HEAD
-    inputs = Inputs(docs, format, skip_bad, header)
-    with changing(directory) as corpus, counting("adding", "documents") as progress:
-=======
     inputs = Inputs(docs, format, skip_bad, header)
     with changing(directory) as corpus, inputs.recorded(corpus, directory), counting("adding", "documents") as progress:
->>>>>>> sync
         corpus.add(inputs.with_text(), progress=progress)
     inputs.report()
     _state(corpus, directory)

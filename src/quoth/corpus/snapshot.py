@@ -21,11 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import LiveWords
-<<<<<<< HEAD
 from quoth.corpus.dates import Orders, orders_of
-=======
 from quoth.corpus.deletions import Deletion, find_deletions, inside, is_recorded
->>>>>>> sync
 from quoth.corpus.duplicates import digest_of, plain
 from quoth.corpus.facets import Facets, tally
 from quoth.corpus.manifest import Manifest, manifest_path, read_manifest

@@ -23,8 +23,8 @@ from quoth.sources.strips import (
 
 Row = list[Line]
 """A cell for each column."""
-_BULLET = re.compile(r"[•‣▪●○◦*–\ue000-\uf8ff-]|\(?(\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})[.)]")
-_SECTION = re.compile(r"([A-Z]\.)?\d+(\.\d+)+\.?")
+_BULLET = re.compile(r"[•‣▪●○◦☐☒*–\ue000-\uf8ff-]|\(?(\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})[.)]")
+_SECTION = re.compile(r"(([A-Z]\.)?\d+)?(\.\d+)+\.?")
 _NUMBER = re.compile(r"[\W\d_]*\d[\W\d_]*")
 _YEAR = re.compile(r"(19|20)\d\d([-–/]\d\d(\d\d)?)?")
 _HEADING, _LOWER, _HEAD_LINES = 8, 4, 4
@@ -80,7 +80,7 @@ def _joined(rows: Sequence[Row]) -> Row:
 def _with_one_head(rows: list[Row]) -> list[Row]:
     numeric = [any(map(_is_number, row[1:])) for row in rows]
     first = numeric.index(True) if True in numeric else 0
-    if not 1 < first <= _HEAD_LINES or sum(numeric) < _NUMERIC * (len(rows) - first):
+    if not 1 < first <= _HEAD_LINES or sum(numeric) < max(2, _NUMERIC * (len(rows) - first)):
         return rows
     return [_joined(rows[:first]), *rows[first:]]
 
@@ -99,9 +99,17 @@ def _without_strays(rows: list[Row]) -> list[Row]:
 
 
 def is_headed(rows: Sequence[Row]) -> bool:
-    """Whether a table's first row has headings: above two rows or more, which do not begin with labels, as a form's."""
+    """Whether a table's first row has headings: above two rows or more, or one of numbers, which do not begin with
+    labels, as a form's."""
     labels = sum(row[0][-1].text.endswith(":") for row in rows if row[0])
-    return len(rows) > 2 and _may_head(rows[0]) and labels < _LABELS * len(rows)
+    enough = len(rows) > 2 or (len(rows) == 2 and _is_of_numbers(*rows))
+    return enough and _may_head(rows[0]) and labels < _LABELS * len(rows)
+
+
+def _is_of_numbers(first: Row, second: Row) -> bool:
+    """Whether words are above numbers, in most of three columns or more."""
+    digits = [[any(map(str.isdigit, said(cell))) for cell in row] for row in (first, second)]
+    return len(first) > 2 and all(first) and not any(digits[0]) and 2 * sum(digits[1]) > len(second)
 
 
 def _may_head(row: Row) -> bool:

@@ -6,16 +6,19 @@ If an empty column goes down through several strips, they are read column by col
 row by row, as a table.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from statistics import median
 from typing import Any
 
 from quoth.source_map import WHOLE
+from quoth.sources.blocks import count_lines, halves_of, is_prose, labels_of, parts_of, tables_of
 from quoth.sources.cells import are_marks, is_bullet, is_headed, is_mark, rows_of
 from quoth.sources.source import Piece, Text
 from quoth.sources.strips import (
     GUTTER,
+    HYPHENS,
     Line,
     Page,
     Strip,
@@ -23,16 +26,20 @@ from quoth.sources.strips import (
     columns_of,
     groups_of,
     height_of,
+    in_order,
+    is_rule,
+    said,
     top_of,
     words_of,
 )
 from quoth.text.dictionary import dictionary
 
-HYPHENS = ("-", "\u00ad", "\u2010", "\ufffe")
 _ENDS = ".!?:;…)]”’\"'"
 _AROUND = ".,;:!?()[]“”‘’\"'"
-_PROSE = 3.5
-"""The mean number of words in a piece from which a column is read by itself."""
+_ITEM = re.compile(r"\(?(?:\d{1,3}[.)]|[a-zA-Z]\))[^\W\d]")
+"""An item whose number touches its first word."""
+_LEADER = 2
+"""The most characters of a word of dots that is a leader or an ellipsis, not a line across the page."""
 _BESIDE = 8
 """At least so many lines of prose are beside a line of notes in its margin."""
 
@@ -71,20 +78,41 @@ class Writer:
         self._paragraph([page.aside] * bool(page.aside))
 
     def _layout(self, strips: Sequence[Strip]) -> None:
+        for is_form, some in groupby(strips, lambda strip: any(word.is_field for word in words_of(strip))):
+            if is_form:
+                self._text.gap()
+                for strip in some:
+                    self._form(strip)
+                self._text.gap()
+            else:
+                self._blocks([*some])
+
+    def _blocks(self, strips: Sequence[Strip]) -> None:
         prose = list[tuple[Strip, Strip]]()
         for group, cuts in groups_of(strips):
             columns = columns_of(group, cuts)
-            if cuts and are_marks(group, columns[0]):
+            while cuts and are_marks(group, columns[0]):  # and those of lower levels
                 cuts = cuts[1:]
                 columns = columns_of(group, cuts)
+            if len(columns) == 2 and (labels := labels_of(columns[0], columns[1])):
+                # The first lines may end the paragraph before.
+                prose += [(strip, []) for strip in columns[1][: labels[0][0]] if strip]
+                self._prose(prose)
+                prose = []
+                self._labelled(columns[0], columns[1], labels)
+                continue
             if (side := _side_of_notes(columns)) is not None:
                 prose += zip(columns[1 - side], columns[side], strict=True)
                 continue
-            if cuts and all(map(_is_prose, columns)):
+            is_read_down = cuts and all(map(is_prose, columns))
+            if len(parts := columns if is_read_down else halves_of(columns) or parts_of(columns)) > 1:
+                parts = [[strip for strip in part if strip] for part in parts]
+                while prose and (begun := _goes_on(prose[-1], parts)) is not None:
+                    parts[begun].insert(0, prose.pop()[0])
                 self._prose(prose)
                 prose = []
-                for column in columns:
-                    self._layout([strip for strip in column if strip])
+                for part in parts:
+                    self._blocks(part)
                 continue
             # What is above a table's headings may end the paragraph before it.
             above = next((number for number, strip in enumerate(group) if cuts and len(strip) > 1), len(group))
@@ -92,8 +120,24 @@ class Writer:
             if above < len(group):
                 self._prose(prose)
                 prose = []
-                self._table(group[above:], cuts)
+                if len(tables := tables_of(group[above:])) > 1:
+                    for table in tables:
+                        self._blocks(table)
+                else:
+                    self._table(group[above:], cuts)
         self._prose(prose)
+
+    def _labelled(
+        self, labels: Sequence[Strip], text: Sequence[Strip], starts: Sequence[tuple[int, Sequence[int]]]
+    ) -> None:
+        """Writes running text, with each label before its paragraph."""
+        for (start, numbers), following in zip_longest(starts, starts[1:]):
+            lines = [words_of(labels[number]) for number in numbers]
+            self._text.gap()
+            self._add(lines)
+            self._text.join(" | " if any(map(str.isalpha, said(lines[-1]))) else " ")
+            self._is_first = False
+            self._blocks([strip for strip in text[start : following and following[0]] if strip])
 
     def _prose(self, noted: Sequence[tuple[Strip, Strip]]) -> None:
         """Writes paragraphs of strips, each with the note in its margin; a paragraph's notes come before it."""
@@ -122,19 +166,40 @@ class Writer:
         continues = self._is_first and self._last[-1:].isalpha() and lines[0][0].text[0].islower()
         self._text.gap(" " if continues else "\n\n")
         self._is_first, self._heads = False, []
-        for text, *place in self._pieces(lines):
-            if place:
-                self._text.add(text, *place)
-            else:
-                self._text.gap(text)
+        self._add(lines)
         self._last = lines[-1][-1].text
+
+    def _add(self, lines: Sequence[Line]) -> None:
+        for text, *place in self._pieces(lines):
+            if text == " ":
+                self._text.gap(text)
+            else:
+                self._text.add(text, *place)
+
+    def _form(self, strip: Strip) -> None:
+        """Writes what is beside each other in a form: labels and their values, and each label without one as a line of
+        its own, so that what comes next is no value."""
+        has_value = is_leader = False
+        for piece in strip:
+            was_leader, is_leader = is_leader, all(map(is_rule, (word.text for word in piece)))
+            if has_value and piece[-1].at:
+                self._text.join(" | ")
+            else:
+                self._text.gap(" " if is_leader or was_leader else "\n")
+            self._add([piece])
+            has_value = bool(piece[-1].at)
+        self._text.gap("\n")
+        self._last, self._is_first, self._heads = "", False, []
 
     def _pieces(self, lines: Sequence[Line]) -> Iterator[tuple[Any, ...]]:
         """The words and the spaces between them, without the hyphens of words that are cut at the end of a line."""
-        words = [(word, word is line[-1]) for line in lines for word in line]
+        ordered = map(in_order, lines)
+        words = [(word, word is line[-1]) for line in ordered for word in line]
         for (word, ends), following in zip_longest(words, [word for word, _ in words[1:]]):
             text = word.text.replace("\ufffe", "-")
-            is_cut = ends and following is not None and len(text) > 1 and text[-1] in HYPHENS
+            is_cut = (
+                ends and following is not None and len(text) > 1 and text[-1] in HYPHENS and text[-2] not in HYPHENS
+            )
             if is_cut:
                 text = text[:-1] + ("" if self._joins(text[:-1], following.text) else "-")
             yield text, *self._place(word, word.right if len(text) == len(word.text) else word.stem)
@@ -142,9 +207,16 @@ class Writer:
                 yield (" ",)
 
     def _place(self, word: Word, right_edge: float) -> tuple[int, ...]:
+        if word.at == ():
+            return ()
         across, down = self._scale
-        left, right = round(word.left * across), round(right_edge * across)
-        top, bottom = round(word.top * down), round(word.bottom * down)
+        left, top, right, bottom = word.at or (word.left, word.top, right_edge, word.bottom)
+        left, top, right, bottom = (
+            round(left * across),
+            round(top * down),
+            round(right * across),
+            round(bottom * down),
+        )
         if left < 0 or top < 0 or right > WHOLE or bottom > WHOLE:  # what is off the page
             left, top, right, bottom = (min(max(edge, 0), WHOLE) for edge in (left, top, right, bottom))
         if self._turn == 1:
@@ -158,7 +230,7 @@ class Writer:
     def _table(self, strips: Sequence[Strip], cuts: Sequence[float]) -> None:
         rows = rows_of(strips, cuts)
         headed = is_headed(rows)
-        if self._is_first and self._heads and not headed:  # it continues from the page before
+        if self._heads and not headed:  # it continues from the page before, or below a gap
             above, height = top_of(strips[0]), height_of(strips[0])
             heads = [
                 [word._replace(top=above - 3 * height, bottom=above - 2 * height) for word in piece]
@@ -174,23 +246,33 @@ class Writer:
         return [Piece(text, tuple(place)) for text, *place in self._pieces([words])] if words else []
 
 
-def _is_prose(column: Sequence[Strip]) -> bool:
-    pieces = [piece for strip in column for piece in strip]
-    return len(pieces) > 2 and sum(map(len, pieces)) >= _PROSE * len(pieces)
+def _goes_on(noted: tuple[Strip, Strip], parts: Sequence[Sequence[Strip]]) -> int | None:
+    """Which part of a page begins with a line close above it, that is in the same column."""
+    line, note = words_of(noted[0]), noted[1]
+    for number, part in enumerate(parts if not note else ()):
+        height = height_of(part[0])
+        left, right = min(strip[0][0].left for strip in part), max(strip[-1][-1].right for strip in part)
+        close = top_of(part[0]) - line[0].bottom < 0.6 * height
+        alike = abs(line[0].bottom - line[0].top - height) < 0.15 * height
+        if close and alike and abs(line[0].left - left) < 0.5 * height and line[-1].right < right + 0.5 * height:
+            return number
+    return None
 
 
 def _side_of_notes(columns: Sequence[Sequence[Strip]]) -> int | None:
-    """Which of two columns has nothing but a few notes in the margin of the other, which is prose."""
+    """Which of two columns has nothing but a few notes or the numbers of lines in the margin of the other, which is
+    prose."""
     for side in (0, 1) if len(columns) == 2 else ():
         notes = sum(map(bool, columns[side]))
-        if len(columns[side]) >= _BESIDE * max(notes, 1) and _is_prose(columns[1 - side]):
+        few = len(columns[side]) >= _BESIDE * max(notes, 1)
+        if (few or count_lines(columns[side], columns[1 - side])) and is_prose(columns[1 - side]):
             return side
     return None
 
 
 def _begins(before: Line, line: Line, left: float, right: float, usual: float) -> bool:
     """Whether a line begins a paragraph: after a gap, in another size, at a mark, indented below the end of a sentence,
-    after a short line, or after one in which its first word had room."""
+    after a short line, or after one in which its first word had room, and before and after a rule."""
     height, last = line[-1].bottom - line[-1].top, before[-1].bottom - before[-1].top
     apart = line[0].top - before[0].bottom > 0.6 * usual or abs(height - last) > 0.15 * max(height, last)
     said, below = before[-1].text[-1], abs(line[0].left - before[0].left) < 0.3 * usual
@@ -199,4 +281,7 @@ def _begins(before: Line, line: Line, left: float, right: float, usual: float) -
     room = line[-1].right - before[-1].right > line[0].right - line[0].left + 0.5 * height
     ended = room and below and said not in HYPHENS
     numbered = len(line) > 1 and line[1].left - line[0].right > GUTTER * height and is_mark(line[0].text)
-    return apart or indented or short or ended or numbered or is_bullet(line[0].text)
+    ruled = any(all(is_rule(word.text) and len(word.text) > _LEADER for word in each) for each in (before, line))
+    listed = _ITEM.match(before[0].text) is not None or said == ":"
+    marked = is_bullet(line[0].text) or (listed and _ITEM.match(line[0].text) is not None)
+    return apart or indented or short or ended or numbered or ruled or marked

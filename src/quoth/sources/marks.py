@@ -6,14 +6,16 @@ Knows rectangles as a `Location` has them, and the characters inside. Does not k
 import ctypes
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from difflib import SequenceMatcher
 from itertools import product
 from math import dist, hypot, sqrt
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from quoth.source_map import Rectangle
+from quoth.sources.forms import Field, fields_of, form_of
 from quoth.sources.pdf import opened
 
 YELLOW = (255, 214, 0)
@@ -74,8 +76,9 @@ def _highlight(file: Any, mark: Mark) -> None:
         raise ValueError(f"it has {len(file)} pages, but a place is on page {mark.page}: {_OTHER}")
     with closing(file[mark.page - 1]) as page:
         rectangles = [_on_page(page, *each) for each in mark.rectangles]
-        with closing(page.get_textpage()) as text:
-            letters = _letters(text, rectangles)
+        with closing(page.get_textpage()) as text, form_of(file) as form:
+            fields = fields_of(page, form, lambda left, top, right, bottom: (left, bottom, right, top))
+            letters = _letters([*_shown(text), *_filled(fields)], rectangles)
         if not (phrase := _phrase(letters, mark.phrase, rectangles)):
             raise ValueError(f"page {mark.page} has other words where the answer was: {_OTHER}")
         boxes = dict[int, list[Rectangle]]()
@@ -99,19 +102,40 @@ def _on_page(page: Any, left: float, top: float, right: float, bottom: float) ->
     return min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
 
 
-def _letters(text_page: Any, rectangles: Sequence[Rectangle]) -> list[_Letter]:
+def _letters(shown: Iterable[tuple[str, Rectangle]], rectangles: Sequence[Rectangle]) -> list[_Letter]:
+    found = []
+    for text, edges in shown:
+        away, part = min((_away(each, *_middle(edges)), number) for number, each in enumerate(rectangles))
+        found.append(_Letter(_plain(text), part, away, edges))
+    return found
+
+
+def _shown(text_page: Any) -> Iterator[tuple[str, Rectangle]]:
+    """The characters of a page that are not spaces, and their edges."""
     import pypdfium2.raw as pdfium
 
-    found, box = [], pdfium.FS_RECTF()
+    box = pdfium.FS_RECTF()
     for at in range(text_page.count_chars()):
         text = chr(pdfium.FPDFText_GetUnicode(text_page.raw, at))
-        if text == "\0" or text.isspace():
-            continue
-        pdfium.FPDFText_GetLooseCharBox(text_page.raw, at, box)
-        edges = box.left, box.bottom, box.right, box.top
-        away, part = min((_away(each, *_middle(edges)), number) for number, each in enumerate(rectangles))
-        found.append(_Letter(text, part, away, edges))
-    return found
+        if text != "\0" and not text.isspace():
+            pdfium.FPDFText_GetLooseCharBox(text_page.raw, at, box)
+            yield text, (box.left, box.bottom, box.right, box.top)
+
+
+def _filled(fields: Iterable[Field]) -> Iterator[tuple[str, Rectangle]]:
+    """The same of the values of fields, as if all characters were equally wide."""
+    for field in fields:
+        left, low, right, high = field.place
+        step = (right - left) / max(len(field.value), 1)
+        for at, text in enumerate(field.value):
+            if not text.isspace():
+                yield text, (left + at * step, low, left + (at + 1) * step, high)
+
+
+def _plain(text: str) -> str:
+    """A character that is not raised or lowered."""
+    plain = normalize("NFKC", text)
+    return plain if len(plain) == 1 else text
 
 
 def _away(box: Rectangle, x: float, y: float) -> float:
@@ -128,7 +152,7 @@ def _phrase(letters: Sequence[_Letter], phrase: str, rectangles: Sequence[Rectan
     for among, hyphens in product((letters, inside), ("", _HYPHENS)):
         if found := _occurrence(among, phrase, hyphens, _union(rectangles)):
             return found
-    wanted = "".join(phrase.split())
+    wanted = "".join(map(_plain, "".join(phrase.split())))
     alike = SequenceMatcher(None, wanted, "".join(letter.text for letter in inside), autojunk=False)
     same = sum(block.size for block in alike.get_matching_blocks())
     return inside if 2 * same > len(inside) else []
@@ -138,7 +162,7 @@ def _occurrence(letters: Sequence[_Letter], phrase: str, hyphens: str, place: Re
     """The letters of the occurrence that is nearest to a place, if any is near; these hyphens may lack."""
     kept = [number for number, letter in enumerate(letters) if letter.text not in hyphens or not hyphens]
     said = "".join(letters[number].text for number in kept)
-    wanted = "".join(each for each in phrase if not each.isspace() and each not in hyphens)
+    wanted = "".join(_plain(each) for each in phrase if not each.isspace() and each not in hyphens)
     best, nearest = list[_Letter](), _NEAR
     for found in re.finditer(f"(?={re.escape(wanted)})", said) if wanted else ():
         occurrence = letters[kept[found.start()] : kept[found.start() + len(wanted) - 1] + 1]

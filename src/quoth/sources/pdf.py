@@ -6,18 +6,19 @@ Knows characters on pages as pdfium finds them. Does not know pictures: a scanne
 import ctypes
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from math import pi
 from typing import Any
 
 from quoth.source_map import Rectangle
-from quoth.sources.layout import HYPHENS, Writer, joins_in
+from quoth.sources.forms import fields_of, filled, form_of
+from quoth.sources.layout import Writer, joins_in
+from quoth.sources.letters import Letters, Placer
 from quoth.sources.source import Source, Text
 from quoth.sources.strips import Page, Word, strips_of, without_heads
 
-Placer = Callable[[float, float, float, float], Rectangle]
 _NAMELESS = ("untitled", "(anonymous)", "anonymous", "unspecified")
 _OF_A_FILE = re.compile(
     r"(?:Microsoft (?:Word|PowerPoint|Excel) - )?(.*?)(?:\.(?:docx?|pptx?|xlsx?|odt|pdf|indd|rtf))?"
@@ -26,7 +27,6 @@ _OF_A_FILE = re.compile(
 _MOST_PAGES = 100_000
 _SAMPLE = 200
 """Characters of a page whose angles are looked at."""
-_WORD = re.compile(r"[^\s\x00-\x1f\ufffe\uffff]+\ufffe?")
 
 
 def read(content: bytes) -> Source:
@@ -34,7 +34,8 @@ def read(content: bytes) -> Source:
     file = opened(content)
     if len(file) > _MOST_PAGES:
         raise ValueError(f"{len(file):,} pages, but at most {_MOST_PAGES:,} are read; split it")
-    pages = [_page(file, number) for number in range(len(file))]
+    with form_of(file) as form:
+        pages = [_page(file, number, form) for number in range(len(file))]
     if not any(page.strips for page in pages):
         what = "no text in it, so its pages may be scanned pictures"
         raise ValueError(f"{what}; recognise their text first, with OCR, for example by ocrmypdf")
@@ -76,7 +77,7 @@ def opened(content: bytes) -> Any:
         raise ValueError("it is encrypted; save it without a password" if locked else f"not a PDF ({error})") from None
 
 
-def _page(file: Any, number: int) -> Page:
+def _page(file: Any, number: int, form: Any) -> Page:
     import pypdfium2
 
     try:
@@ -84,11 +85,14 @@ def _page(file: Any, number: int) -> Page:
     except pypdfium2.PdfiumError:
         return Page(1, 1, [])  # damaged: the others are still read
     with closing(page), closing(page.get_textpage()) as text_page:
-        quarters = partial(_quarters, text_page, page.get_rotation())
-        (width, height), turn = page.get_size(), _turn(text_page.count_chars(), quarters)
+        count = text_page.count_chars()
+        quarters = partial(_quarters, text_page, page.get_rotation() + 180 * _is_over(text_page, count))
+        (width, height), turn = page.get_size(), _turn(count, quarters)
         words, aside = list[Word](), list[Word]()
-        for word, is_level in _words(text_page, _placer(page, turn), lambda at: quarters(at) in (turn, None)):
+        place = _placer(page, turn)
+        for word, is_level in Letters(text_page, place).words(lambda at: quarters(at) in (turn, None)):
             (words if is_level else aside).append(word)
+        words = filled(words, fields_of(page, form, place))
         return Page(*((height, width) if turn % 2 else (width, height)), strips_of(words), turn, aside)
 
 
@@ -107,31 +111,12 @@ def _quarters(text_page: Any, rotation: int, at: int) -> int | None:
     return round(angle / (pi / 2) + rotation / 90) % 4 if angle >= 0 else None
 
 
-def _words(text_page: Any, place: Placer, is_level: Callable[[int], bool]) -> Iterator[tuple[Word, bool]]:
-    """The words, and whether each is level: `is_level` tells it of a character, by its number."""
+def _is_over(text_page: Any, count: int) -> bool:
+    """Whether most of so many characters have a size below nothing, which turns them upside down."""
     import pypdfium2.raw as pdfium
 
-    count, raw, box = text_page.count_chars(), text_page.raw, pdfium.FS_RECTF()
-    buffer = (ctypes.c_ushort * (count + 1))()
-    written = pdfium.FPDFText_GetText(raw, 0, count, buffer)
-    text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
-    if written != count + 1 or len(text) != count:  # some are unknown, or beyond the first plane, where they take two
-        text = "".join(chr(pdfium.FPDFText_GetUnicode(raw, at) or 0) for at in range(count)).replace("\x02", "\ufffe")
-
-    def at(index: int) -> Rectangle:
-        pdfium.FPDFText_GetLooseCharBox(raw, index, box)
-        return place(box.left, box.top, box.right, box.bottom)
-
-    for found in _WORD.finditer(text):
-        first, last = at(found.start()), at(found.end() - 1)
-        left, right = min(first[0], last[0]), max(first[2], last[2])
-        if not is_level(found.start()):
-            yield Word(left, min(first[1], last[1]), right, max(first[3], last[3]), found[0]), False
-        elif first[1] < (last[1] + last[3]) / 2 < first[3]:
-            stem = at(found.end() - 2)[2] if len(found[0]) > 1 and found[0][-1] in HYPHENS else 0.0
-            yield Word(left, first[1], right, first[3], found[0], stem), True
-        else:  # it continues elsewhere
-            yield from ((Word(*at(found.start() + n), letter), True) for n, letter in enumerate(found[0]))
+    sizes = [float(pdfium.FPDFText_GetFontSize(text_page.raw, at)) for at in range(0, count, count // _SAMPLE + 1)]
+    return 2 * sum(size < 0 for size in sizes) > len(sizes)
 
 
 def _placer(page: Any, turn: int) -> Placer:

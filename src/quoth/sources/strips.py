@@ -10,23 +10,33 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 from statistics import median, median_low
 from typing import NamedTuple
+from unicodedata import bidirectional
 
+from quoth.source_map import Rectangle
+
+HYPHENS = ("-", "\u00ad", "\u2010", "\ufffe")
 _PAGE_NUMBER = re.compile(r"(page )?[-–—]?\s?(\d+|[ivxlc]+)(\s?(of|/)\s?\d+)?\s?[-–—]?", re.IGNORECASE)
+_RULE = re.compile(r"[.…·_*=~\u2500-\u257f]+|[-–—]{2,}[-–—\ufffe]*")
 _EDGE = 0.12
 """The share of a page's height, above and below, in which heads and feet are."""
 _LARGE = 1.2
 """In heights of a page's usual line: a title."""
 GUTTER, _CLOSE = 0.9, 2.5
 """In heights of a line: the least gap between two pieces, the most between strips that may share columns."""
+_NARROW, _WIDER, _IN_A_ROW, _SEVERAL = 0.5, 1.5, 8, 3
+"""A gap that is one because many rows have it: in heights of a line and in a row's usual gap how wide it is, at least;
+in how many rows; how many words are on both sides of it."""
 ACROSS = 1 / 8
 """The share of a table's strips, such as headings and totals, that may lie across a gap between its columns."""
 
 
 class Word(NamedTuple):
-    """A word and its rectangle. If it ends in a hyphen, `stem` is where what is before that ends."""
+    """A word and its rectangle. If it ends in a hyphen, `stem` is where what is before that ends. `at` is where it is
+    shown if it is read elsewhere; () is nowhere. `is_field`: a value in a form, or the end of its label. `is_backward`:
+    its characters run from right to left."""
 
     left: float
     top: float
@@ -34,11 +44,16 @@ class Word(NamedTuple):
     bottom: float
     text: str
     stem: float = 0.0
+    at: Rectangle | tuple[()] | None = None
+    is_field: bool = False
+    is_backward: bool = False
 
 
 Line = list[Word]
 Strip = list[Line]
 Gaps = list[tuple[float, float]]
+_Chain = tuple[float, float, list[int], int]
+"""A gap of several rows: its edges, the numbers of the rows, how many words they have on its shorter side together."""
 _Head = tuple[bool | None, str]
 """Whether it is above, below or aside, and its text with 0 for each number."""
 
@@ -55,6 +70,11 @@ class Page:
     aside: Line = field(default_factory=list)
 
 
+def is_rule(text: str) -> bool:
+    """Whether a word is nothing but a line or a leader, of dots or dashes."""
+    return _RULE.fullmatch(text) is not None
+
+
 def strips_of(words: Sequence[Word]) -> list[Strip]:
     """The words at each height: their middles differ by less than a third of their heights."""
     rows: list[list[Word]] = []
@@ -64,13 +84,42 @@ def strips_of(words: Sequence[Word]) -> list[Strip]:
             rows.append([])
             middle, limit = (word.top + word.bottom) / 2, (word.bottom - word.top) / 3
         rows[-1].append(word)
-    return [_pieces(sorted(row)) for row in rows]
+    rows = [sorted(row) for row in rows]
+    return [_pieces(row, gutters) for row, gutters in zip(rows, _gutters(rows), strict=True)]
 
 
-def _pieces(row: Line) -> Strip:
+def _gutters(rows: Sequence[Line]) -> list[list[float]]:
+    """For each row, the middles of narrow gaps that many rows in a row have, each wider than their other gaps and with
+    several words on both sides."""
+    found: list[list[float]] = [[] for _ in rows]
+    least = _NARROW * median([word.bottom - word.top for row in rows for word in row] or [0])
+    chains = list[_Chain]()
+    for number, row in enumerate([*rows, []]):
+        usual = median([b.left - a.right for a, b in pairwise(row)] or [0])
+        wide = max(least, _WIDER * usual)
+        inner = {
+            (a.right, b.left): min(at, len(row) - at)
+            for at, (a, b) in enumerate(pairwise(row), 1)
+            if b.left - a.right >= wide
+        }
+        following = list[_Chain]()
+        for low, high, members, words in chains:
+            if row and (row[-1].right <= low + least or row[0].left >= high - least):
+                following.append((low, high, members, words))  # the row is on one side
+            elif gap := next((gap for gap in inner if min(high, gap[1]) - max(low, gap[0]) >= least), None):
+                following.append((max(low, gap[0]), min(high, gap[1]), [*members, number], words + inner.pop(gap)))
+            elif len(members) >= _IN_A_ROW and words >= _SEVERAL * len(members):
+                for member in members:
+                    found[member].append((low + high) / 2)
+        chains = [*following, *((low, high, [number], words) for (low, high), words in inner.items())]
+    return found
+
+
+def _pieces(row: Line, gutters: Sequence[float]) -> Strip:
     pieces = [[row[0]]]
     for before, word in pairwise(row):
-        if word.left - before.right > GUTTER * (word.bottom - word.top):
+        is_wide = word.left - before.right > GUTTER * (word.bottom - word.top)
+        if is_wide or word.at == () or (gutters and any(before.right <= gutter <= word.left for gutter in gutters)):
             pieces.append([])
         pieces[-1].append(word)
     return pieces
@@ -144,6 +193,22 @@ def _key(text: str) -> str:
     return re.sub(r"\d+", "0", text)
 
 
+def in_order(line: Line) -> Line:
+    """The words of a line as they are read: from right to left if most run so, but for those between that do not."""
+    backward = sum(word.is_backward for word in line)
+    if not backward or backward <= sum(_is_forward(word) for word in line):
+        return line
+    words = list[Word]()
+    for forward, run in groupby(reversed(line), _is_forward):
+        part = [*run]
+        words += part[::-1] if forward else part
+    return words
+
+
+def _is_forward(word: Word) -> bool:
+    return not word.is_backward and any(bidirectional(letter) == "L" for letter in word.text)
+
+
 def said(line: Line) -> str:
     """What a line says, its words with single spaces."""
     return " ".join(word.text for word in line)
@@ -169,7 +234,7 @@ def groups_of(strips: Sequence[Strip]) -> Iterator[tuple[list[Strip], list[float
         words = words_of(strips[at])
         while end < len(strips) and top_of(strips[end]) - bottom_of(strips[end - 1]) < _CLOSE * height_of(strips[end]):
             both = ((max(a, c), min(b, d)) for a, b in gaps for c, d in _gaps(strips[end]))
-            least = 0.6 * GUTTER * min(height_of(strips[at]), height_of(strips[end]))
+            least = _NARROW * min(height_of(strips[at]), height_of(strips[end]))
             common = [gap for gap in both if gap[1] - gap[0] >= least]
             more = words + words_of(strips[end])
             if not (found := _inner(common, more)):
@@ -190,7 +255,8 @@ def groups_of(strips: Sequence[Strip]) -> Iterator[tuple[list[Strip], list[float
 
 def usual_cuts(strips: Sequence[Strip], cuts: Sequence[float]) -> list[float]:
     """These cuts, and the middles of the gaps that go down through most strips, where none of these is."""
-    pieces = [piece for strip in strips for piece in strip]
+    rows = [strip for strip in strips if len(strip) > 1]
+    pieces = [piece for strip in (rows if len(rows) > 2 else strips) for piece in strip]
     edges = sorted([*((piece[0].left, 1) for piece in pieces), *((piece[-1].right, -1) for piece in pieces)])
     most, least = int(ACROSS * len(strips)), 0.6 * GUTTER * median(map(height_of, strips))
     found, covered, low = [*cuts], 0, None
