@@ -132,6 +132,14 @@ Ray = Annotated[
     ),
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and report their number.")]
+BadInputs = Annotated[
+    bool | None,
+    typer.Option(
+        "--skip-bad/--strict",
+        help="Leave out files and records that cannot be read, and name them; the exit code is then 1. --strict stops "
+        "at the first. Default: --skip-bad in folders, --strict for other DOCS.",
+    ),
+]
 FormatName = Annotated[
     Format | None,
     typer.Option(
