@@ -78,7 +78,7 @@ def refused(path: Path) -> str:
 MENDED = [
     "manifest-3.json",
     "committed.json",
-    "segments/000000000000/words.bin",
+    "segments/000000000000/words-2.bin",
     "segments/000000000000/documents.npy",
     "segments/000000000000/passages.npy",
     "segments/000000000000/ids.npy",
@@ -103,7 +103,7 @@ def test_what_follows_from_the_rest_is_mended(path: Path, name: str, how: str) -
 
 
 def test_all_at_once_and_only_from_the_texts(path: Path) -> None:
-    for name in ("passages.npy", "ids.npy", "checks.npy", "words.bin", "checksums.json"):
+    for name in ("passages.npy", "ids.npy", "checks.npy", "words-2.bin", "checksums.json"):
         (path / "segments" / "000000000000" / name).unlink()
     (path / "manifest-3.json").unlink()
     (path / "manifest-1.json").write_text("{}")
@@ -121,7 +121,7 @@ def test_damaged_documents_are_said_to_be_lost(path: Path) -> None:
     assert re.search(r"documents\.bin.*restore .*000000000000 from a backup", found.lost[0])
 
 
-@pytest.mark.parametrize("name", ["documents.bin", "documents.npy", "ids.npy", "words.bin"])
+@pytest.mark.parametrize("name", ["documents.bin", "documents.npy", "ids.npy", "words-2.bin"])
 def test_what_was_appended_is_cut(path: Path, name: str) -> None:
     file = path / "segments" / "000000000000" / name
     file.write_bytes(file.read_bytes() + b"\n")
@@ -137,13 +137,13 @@ def test_lost_deletions_are_said_to_be_lost(path: Path) -> None:
 @pytest.mark.parametrize("how", ["missing", "cut", "flipped"])
 def test_damaged_words_are_made_again_in_memory_and_said(path: Path, how: str) -> None:
     sound = {word: Corpus.open(path).bm25(word, 5) for word in ("Seine", "lies on", "the", "Nile")}
-    damage(path / "segments" / "000000000000" / "words.bin", how)
+    damage(path / "segments" / "000000000000" / "words-2.bin", how)
     shutil.rmtree(path / "keys")
     corpus = Corpus.open(path)
     assert [each.id for each in corpus.documents()] == ["a", "c"]
     assert corpus.passage(1).text == "the Seine"
     assert main(["info", str(path)]) == 0
-    with pytest.warns(DamageWarning, match=r"0/words\.bin: .*; until .*: `quoth repair .*x\.quoth` repairs"):
+    with pytest.warns(DamageWarning, match=r"0/words-2\.bin: .*; until .*: `quoth repair .*x\.quoth` repairs"):
         found = {word: corpus.bm25(word, 5) for word in sound}
     for word, (rows, scores) in sound.items():
         assert found[word][0].tolist() == rows.tolist()
@@ -160,7 +160,7 @@ def test_damaged_words_are_made_again_in_memory_and_said(path: Path, how: str) -
 
 def test_older_snapshots_keep_their_words(path: Path) -> None:
     Corpus.open(path).replace([Document("c", "C", "Khartoum lies there")])
-    damage(path / "segments" / "000000000000" / "words.bin", "cut")
+    damage(path / "segments" / "000000000000" / "words-2.bin", "cut")
     Corpus.repair(path)
     assert Corpus.open(path, snapshot=2).bm25("Spree", 5)[0].tolist() == [3]
     assert Corpus.open(path, snapshot=3).bm25("Nile", 5)[0].tolist() == [5]
@@ -229,7 +229,7 @@ def test_damaged_keys_are_removed(path: Path, name: str) -> None:
 def test_the_command_says_what_was_mended_and_what_is_lost(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["repair", str(path)]) == 0
     assert capsys.readouterr().out.startswith(f"{path}: sound, nothing to repair\n")
-    damage(path / "segments" / "000000000000" / "words.bin", "cut")
+    damage(path / "segments" / "000000000000" / "words-2.bin", "cut")
     assert main(["repair", str(path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith("repaired: ")
