@@ -3,6 +3,7 @@
 Knows Unicode, the scripts written without spaces and English stems. Does not know indexes, scores or corpora.
 
 1. NFKC and case folding; characters that only control the display (joiners, soft hyphens, direction marks) are removed.
+   Raised and lowered digits and fractions are no part of a number next to them: 10⁶ is not 106, 2½ is not 21/2.
 2. Diacritics of Latin and Greek letters are removed: München equals Munchen, and Καζαντζάκης equals ΚΑΖΑΝΤΖΑΚΗΣ.
 3. A word is a run of letters and digits with their combining marks; ASCII words are stemmed (Porter2 by
    PyStemmer, the Snowball project's own binding).
@@ -11,9 +12,10 @@ Knows Unicode, the scripts written without spaces and English stems. Does not kn
 5. What is written in one piece is a term too, without what is inside it, so that it is found however it is typed:
    e-mail also gives email, SKU-8847 sku8847, O'Neill oneill, 1,250,000 also 1250000.
 6. C++ and C# are terms of their own, and not c; behind a longer word, the signs give one more term (Notepad++).
+7. A word with something raised behind it is a term without that, too: Brandt⁵ and Brandt, m2 and m.
 
 The words of a corpus are on disk, along with the number of the analyzer that they come from, by which it is searched
-for ever: a change here is a new number. The first one lacks 5 and 6.
+for ever: a change here is a new number. The first one lacks 5 to 7, and reads 10⁶ as 106.
 """
 
 import re
@@ -94,7 +96,7 @@ class Analysis(NamedTuple):
 
 def analyse_apart(text: str, analyzer: int = LATEST) -> Analysis:
     """`analyse(text)`, by what the terms are."""
-    folded = text.lower() if text.isascii() else normalise(text)
+    folded = text.lower() if text.isascii() else normalise(text, analyzer)
     pieces: list[str] = (_ascii_pieces if folded.isascii() else _pieces)(analyzer).findall(folded)
     joined = [term for piece in pieces if not piece.isalnum() for term in _joined(piece)]
     if folded.isascii():  # also many a text with accents
@@ -114,9 +116,13 @@ def is_unspaced_character(term: str) -> bool:
     return len(_characters(term)) == 1
 
 
-def normalise(text: str) -> str:
-    """NFKC, case folded, without invisible characters and without the diacritics of Latin and Greek letters."""
+def normalise(text: str, analyzer: int = LATEST) -> str:
+    """NFKC, case folded, without invisible characters and without the diacritics of Latin and Greek letters; with words
+    that something raised follows also without it."""
     table, folded, marks = _folding()
+    odd, apart = _odd_digits()
+    if analyzer != FIRST and odd.search(text := _with_bare_words(text)):
+        text = apart.sub(" ", text)
     # `translate` looks up every character: only the runs of those that it changes are given to it.
     plain = folded.sub(lambda run: run[0].translate(table), unicodedata.normalize("NFKC", text))
     return marks.sub("", plain.casefold())
@@ -204,6 +210,41 @@ def _classes() -> tuple[str, str]:
     unspaced = _class(code for code in _in(_UNSPACED_BLOCKS) if category[code][0] == "L" or category[code] == "Nl")
     marks = _class(code for code in range(0x300, 0x20000) if category[code] in ("Mn", "Mc"))
     return unspaced, marks
+
+
+def _with_bare_words(text: str) -> str:
+    """With each word that something raised follows once more, without it."""
+    raised, word = _raised()
+    return word.sub(r"\1 \1\2", text) if raised.search(text) else text
+
+
+@cache
+def _odd_digits() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A character that NFKC makes a digit or begins with one: raised, lowered, a fraction, in a circle; and where it
+    has to be kept apart from a digit next to it. Several raised ones are one number, and so are lowered ones."""
+    kinds: dict[str, list[int]] = {"<super>": [], "<sub>": [], "": []}
+    for code in range(0xB2, 0x1F10B):
+        if unicodedata.category(chr(code)) in ("No", "So") and unicodedata.normalize("NFKC", chr(code))[0].isdecimal():
+            kind = unicodedata.decomposition(chr(code)).partition(" ")[0]
+            kinds[kind if kind in kinds else ""].append(code)
+    raised, lowered, other = map(_class, kinds.values())
+    pairs = (
+        (raised, rf"\d{lowered}{other}"),
+        (lowered, rf"\d{raised}{other}"),
+        (other, rf"\d{raised}{lowered}{other}"),
+    )
+    apart = "|".join(f"(?<=[{a}])(?=[{b}])|(?<=[{b}])(?=[{a}])" for a, b in pairs)
+    return re.compile(f"[{raised}{lowered}{other}]"), re.compile(apart)
+
+
+@cache
+def _raised() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A raised letter or digit; and a word with what is raised behind it: digits behind a letter, or a letter."""
+    codes = [code for code in range(0xAA, 0xABFF) if unicodedata.decomposition(chr(code)).startswith("<super>")]
+    letters = _class(code for code in codes if chr(code).isalpha())
+    every = _class(code for code in codes if chr(code).isalnum())
+    word = rf"(?<!\w)([^\W_{every}]++)(?:(?<=\D)|(?=[{letters}]))([{every}]+)"
+    return re.compile(f"[{every}]"), re.compile(word)
 
 
 @cache
