@@ -665,8 +665,29 @@ def test_a_realm_answers_by_eq_1(corpus: Path, realm: Path, run: Run) -> None:
 
 def test_the_price_of_banning_the_texts_words_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    for command in (("fill",), ("ask",)):
-        assert "10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of" in " ".join(run(*command, "--help")[1].split())
+    for command in ("fill", "ask"):
+        told = " ".join(run(command, "--help-all")[1].split())
+        assert "10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of" in told
+
+
+@pytest.mark.parametrize("command", ["ask", "fill", "classify", "search"])
+def test_help_begins_with_what_a_newcomer_needs(run: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run(command, "--help")
+    flags = re.findall(r"^│ (--[a-z-]+)", out, re.MULTILINE)
+    assert (code, flags[:3]) == (0, ["--where", "--as-of", "--json"])
+    rare = {"--neighbours", "--combine", "--marginal", "--null-document", "--temperature", "--timings", "--dense"}
+    assert rare.isdisjoint(re.findall(r"--[a-z-]+", out))
+    if command != "search":
+        code, everything, _ = run(command, "--help-all")
+        assert (code, "--timings" in everything, "--temperature" in everything) == (0, True, True)
+        assert len(everything) > len(out)
+
+
+def test_how_many_blanks_there_may_be_is_told(run: Run, corpus: Path) -> None:
+    for model, told in (("quoth-mini", "of up to 8 blanks"), ("quoth-reader", "put one [MASK] in place of the blank")):
+        code, _, err = run("fill", corpus, "no blank", "--model", model)
+        assert (code, told in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ AsOf = Annotated[
     str | None,
     typer.Option("--as-of", metavar="DATE", help="Search only documents with no later date, and those without one."),
 ]
-Timings = Annotated[bool, typer.Option("--timings", help="Report how long each of the five steps took.")]
+Timings = Annotated[bool, typer.Option("--timings", hidden=True, help="Report how long each of the five steps took.")]
 
 
 def check_query(text: str, check: Callable[[str], None]) -> None:
