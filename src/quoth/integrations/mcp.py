@@ -67,7 +67,7 @@ class Place(BaseModel):
     corpus: str
     document_id: str
     title: str
-    nature: Nature = Field(QUOTED, description="What title, quote and context are, whatever they say.")
+    nature: Nature = Field(default=QUOTED, description="What title, quote and context are, whatever they say.")
     start: int = Field(description="First character in the document, in Unicode code points.")
     end: int = Field(description="Character after the last one.")
     quote: str = Field(description="The words as they occur there.")
@@ -138,7 +138,7 @@ class Passage(BaseModel):
     corpus: str
     document_id: str
     title: str
-    nature: Nature = Field(QUOTED, description="What title and text are, whatever they say.")
+    nature: Nature = Field(default=QUOTED, description="What title and text are, whatever they say.")
     start: int
     end: int
     text: str
@@ -158,7 +158,7 @@ class Excerpt(BaseModel):
     corpus: str
     document_id: str
     title: str
-    nature: Nature = Field(QUOTED, description="What title and text are, whatever they say.")
+    nature: Nature = Field(default=QUOTED, description="What title and text are, whatever they say.")
     start: int
     end: int
     length: int = Field(description="Characters of the whole document.")
