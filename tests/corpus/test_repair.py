@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from golden_files import OLD
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.repair import Repairs, verify
@@ -349,3 +350,22 @@ def test_a_damaged_header_of_an_array_is_named(tmp_path: Path, header: str, rows
     file.write_bytes(start + line + np.arange(2 * rows).tobytes())
     with pytest.raises(CorruptionError, match=r"a\.npy: damaged"):
         open_array(file, np.int64, (-1, 2))
+
+
+def test_words_of_the_first_analyzer_stay_and_are_rebuilt(tmp_path: Path) -> None:
+    """Those that a corpus of an earlier version has; what is added later has those of the latest."""
+    shutil.copytree(OLD / "corpus", tmp_path / "old.quoth")
+    corpus = Corpus.open(tmp_path / "old.quoth")
+    first = corpus.segments[0].path / "words.bin"
+    before, ranked = first.read_bytes(), [each.tolist() for each in corpus.bm25("the first e-mail", 9)]
+    damage(first, "flipped")
+    assert Corpus.repair(corpus.path).repaired
+    assert first.read_bytes() == before
+    again = Corpus.open(corpus.path)
+    assert [each.tolist() for each in again.bm25("the first e-mail", 9)] == ranked
+    again.add([Document("new", "", "Zanzibar by e-mail.")])
+    assert [path.name for path in again.segments[-1].path.glob("words*")] == ["words-2.bin"]
+    rows, _ = again.bm25("Zanzibar email", 1)
+    assert again.passage(int(rows[0])).document_id == "new"
+    assert {each.words.analyzer for each in again.segments} == {1, 2}
+    again.verify()
