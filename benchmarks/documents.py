@@ -1,9 +1,9 @@
 """Questions over documents as people have them: `python -m benchmarks.documents benchmarks/questions/household`.
 
-The folder has `questions.jsonl` and a folder for each collection, in it or in `corpora/`. Each collection is synced and
-asked as `quoth sync` and `quoth ask` do it by default. Prints, by kind of question, the share of those for which what is
-shown first, or one of the first three things shown, is a place that answers; the share of phrases that are right; and
-how many answers are sure, and right.
+The folder has `questions.jsonl` and a folder for each collection, in it or in `corpora/`. Each collection is synced
+and asked as `quoth sync` and `quoth ask` do it by default. Prints, by kind of question, the share of those for which
+what is shown first, or one of the first three things shown, is a place that answers; the share of phrases that are
+right; and how many answers are sure, and right.
 
 A place answers if the words that it shares with a part of the gold quotation are half of its own words or half of
 that part's.

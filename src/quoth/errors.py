@@ -25,6 +25,14 @@ class InputError(UserError):
     """A text, an argument or a record that cannot be used."""
 
 
+class RecordError(InputError):
+    """A record, or a whole file of documents, that cannot be used. `remedy` ends the message."""
+
+    def __init__(self, file: str, line: int, reason: object, remedy: str) -> None:
+        super().__init__(f"{file}:{line}: {reason}; {remedy}" if line else f"{file}: {reason}; {remedy}")
+        self.file, self.line, self.remedy = file, line, remedy
+
+
 class CorpusNotFoundError(UserError):
     """No corpus exists at that path, or the corpus has no such snapshot."""
 

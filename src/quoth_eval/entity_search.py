@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from quoth.encoders.keys import Vectors
 from quoth.encoders.tokens import unit
 from quoth.errors import InputError
 from quoth.records import Hit, Passage
-from quoth.text.terms import analyse, analyse_with_characters
+from quoth.text.terms import analyse, analyse_apart
 from quoth_eval.spec import Given, Options
 from quoth_eval.systems import Searcher, family_of
 from quoth_eval.task import Answer, Example, System
@@ -176,8 +176,8 @@ def term_idfs(passages: Iterable[Passage], wanted: Iterable[str]) -> dict[str, f
     terms = {term for text in wanted for term in analyse(text)}
     counts, num_passages = Counter[str](), 0
     for passage in passages:
-        words, characters = analyse_with_characters(indexed_text(passage.title, passage.text))
-        counts.update(terms.intersection([*words, *characters]))
+        found = analyse_apart(indexed_text(passage.title, passage.text))
+        counts.update(terms.intersection(chain.from_iterable(found)))
         num_passages += 1
     return {term: idf(counts[term], num_passages) for term in terms}
 

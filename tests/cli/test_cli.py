@@ -1,5 +1,6 @@
 """The command line: what goes where, exit codes, errors in one line, and the demo's material."""
 
+import gzip
 import inspect
 import io
 import json
@@ -122,9 +123,48 @@ def test_a_broken_record_is_named_and_leaves_no_corpus(tmp_path: Path, documents
     assert "--skip-bad" in err
     assert not (tmp_path / "a").exists()
     code, out, err = run("index", documents, "-o", tmp_path / "new.quoth", "--skip-bad")
-    assert code == 0
-    assert "2 documents" in out
-    assert "left out 1 broken record" in err
+    assert (code, "2 documents" in out) == (1, True)
+    assert err.splitlines()[1] == "quoth: left out 1 broken record"
+
+
+BROKEN = {
+    "a.pdf": b"%PDF-1.4 and no more",
+    "b.docx": b"PK\x03\x04 and no more",
+    "c.jsonl": b'{"text": "A row."}\n' + 5 * b"{\n",
+    "d.txt": b"\xff\xfe\x00\xd8\x00",
+    "e.parquet": b"PAR1",
+    "f.txt.gz": gzip.compress(b"A text that is longer than its half.")[:30],
+    "g.csv": b"id,text\n1,2,3\n",
+}
+
+
+def test_broken_files_stop_no_folder_and_all_are_named(tmp_path: Path, run: Run) -> None:
+    (folder := tmp_path / "docs").mkdir()
+    for name, content in BROKEN.items():
+        (folder / name).write_bytes(content)
+    (folder / "good.txt").write_text("The meeting is on Friday.")
+    place = tmp_path / "c.quoth"
+    assert run("index", folder, "-o", place, "--strict")[:2] == (2, "")
+    assert not place.exists()
+    whole = [name for name in BROKEN if name not in ("c.jsonl", "g.csv")]
+    for verb in (("index", folder, "-o", place), ("replace", place, folder)):
+        code, out, err = run(*verb)
+        assert (code, "2 documents" in out) == (1, True)
+        told = [line.removeprefix(f"quoth: left out: {folder}/") for line in err.splitlines()]
+        assert [line.partition(":")[0] for line in told if line.partition(":")[0] in whole] == sorted(whole)
+        lines = [line.partition(" ")[0] for line in told if line[0] in "cg"]
+        assert lines == ["c.jsonl:2:", "c.jsonl:3:", "c.jsonl:4:", "g.csv:2:", "c.jsonl:"]
+        assert "c.jsonl: 2 more" in told
+        assert f"quoth: left out {len(whole)} files and 6 broken records" in err
+        assert "--skip-bad" not in err
+    (more := tmp_path / "more").mkdir()
+    (more / "new.txt").write_text("New.")
+    (more / "a.pdf").write_bytes(BROKEN["a.pdf"])
+    assert run("add", place, more, "--strict")[0] == 2
+    assert run("add", place, more)[0] == 1
+    assert run("sync", more, place)[0] == 1
+    assert Corpus.open(place).document("new.txt").text == "New."
+    assert run("add", place, folder / "c.jsonl")[0] == 2  # a file that is named itself
 
 
 def test_a_document_without_text_is_told(tmp_path: Path, run: Run) -> None:
@@ -625,8 +665,29 @@ def test_a_realm_answers_by_eq_1(corpus: Path, realm: Path, run: Run) -> None:
 
 def test_the_price_of_banning_the_texts_words_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    for command in (("fill",), ("ask",)):
-        assert "10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of" in " ".join(run(*command, "--help")[1].split())
+    for command in ("fill", "ask"):
+        told = " ".join(run(command, "--help-all")[1].split())
+        assert "10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of" in told
+
+
+@pytest.mark.parametrize("command", ["ask", "fill", "classify", "search"])
+def test_help_begins_with_what_a_newcomer_needs(run: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run(command, "--help")
+    flags = [flag for flag in re.findall(r"^│[ *]+(--[a-z-]+)", out, re.MULTILINE) if flag != "--labels"]
+    assert (code, flags[:3]) == (0, ["--where", "--as-of", "--json"])
+    rare = {"--neighbours", "--combine", "--marginal", "--null-document", "--temperature", "--timings", "--dense"}
+    assert rare.isdisjoint(re.findall(r"--[a-z-]+", out))
+    if command != "search":
+        code, everything, _ = run(command, "--help-all")
+        assert (code, "--timings" in everything, "--temperature" in everything) == (0, True, True)
+        assert len(everything) > len(out)
+
+
+def test_how_many_blanks_there_may_be_is_told(run: Run, corpus: Path) -> None:
+    for model, told in (("quoth-mini", "of up to 8 blanks"), ("quoth-reader", "put one [MASK] in place of the blank")):
+        code, _, err = run("fill", corpus, "no blank", "--model", model)
+        assert (code, told in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,15 @@ def test_a_terminal_says_how_sure_an_answer_is(status: Status, probability: floa
     assert page.startswith(f"It is in [MASK].\n\n{said}  1  Rome  ")
 
 
+def test_what_is_all_but_impossible_is_not_listed() -> None:
+    chances = {"Rome": 0.9, "Milan": 0.001, "Turin": 0.00099, "Bari": 0.0}
+    answers = Predictions(Prediction(text, -2.0, chance, ()) for text, chance in chances.items())
+    page = shown(show_predictions, "It is in [MASK].", answers, width=80)
+    assert [text in page for text in chances] == [True, True, False, False]
+    alone = shown(show_predictions, "It is in [MASK].", Predictions([*answers][2:]), width=80)
+    assert ("Turin" in alone, "Bari" in alone) == (True, False)
+
+
 def test_a_terminal_shows_the_question_that_was_read() -> None:
     answers = Predictions([PREDICTION])
     assert shown(show_predictions, "In wich town?", answers).startswith("In wich town?\n\n  1  ")

@@ -18,7 +18,7 @@ from quoth.corpus.bm25 import LiveWords, Query, Words, best_places, count, hashe
 from quoth.corpus.corpus import Corpus
 from quoth.errors import CorruptionError
 from quoth.records import Document
-from quoth.text.terms import analyse, analyse_with_characters, is_unspaced_character
+from quoth.text.terms import ANALYZERS, FIRST, analyse, analyse_apart, is_unspaced_character
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 TEXTS = ["the cat sat", "the dog sat on the cat", "a bird", "the the the end of the cat show"]
@@ -41,16 +41,20 @@ def found(texts: Sequence[str], query: str, k: int = 10) -> list[int]:
 
 def by_hand(texts: dict[int, str], query: str, k: int = 10**9, k1: float = 1.2, b: float = 0.75) -> Scored:
     """The best of these texts by plain loops, ties by row."""
-    fields = {row: analyse_with_characters(text) for row, text in texts.items()}
+    parts = {row: analyse_apart(text) for row, text in texts.items()}
+    fields = {row: (each.words + each.joined, each.characters) for row, each in parts.items()}
+    lengths = {row: (len(each.words), len(each.characters)) for row, each in parts.items()}
     scores = dict.fromkeys(texts, 0.0)
     for term in analyse(query):
-        held = {row: each[int(is_unspaced_character(term))] for row, each in fields.items()}
-        average = sum(map(len, held.values())) / len(held)
+        field = int(is_unspaced_character(term))
+        held = {row: each[field] for row, each in fields.items()}
+        length = {row: each[field] for row, each in lengths.items()}
+        average = sum(length.values()) / len(held)
         holders = sum(term in each for each in held.values())
         idf = math.log(1 + (len(held) - holders + 0.5) / (holders + 0.5))
         for row, each in held.items():
             if frequency := each.count(term):
-                scores[row] += idf * (k1 + 1) * frequency / (frequency + k1 * (1 - b + b * len(each) / average))
+                scores[row] += idf * (k1 + 1) * frequency / (frequency + k1 * (1 - b + b * length[row] / average))
     best = sorted((row for row in scores if scores[row] > 0), key=lambda row: (-round(scores[row], 10), row))
     return {row: scores[row] for row in best[:k]}
 
@@ -299,3 +303,30 @@ def test_a_damaged_file_is_named(tmp_path: Path, left: int) -> None:
     (tmp_path / "words.bin").write_bytes(b"?" + content[1:])
     with pytest.raises(CorruptionError, match=r"words\.bin"):
         Words.open(tmp_path / "words.bin")
+
+
+COMPOUNDS = ["Send an e-mail to Ann.", "The email came.", "A C++ program.", "Vitamin C.", "Some C# code.", "C"]
+
+
+def test_words_are_searched_by_the_analyzer_that_they_come_from() -> None:
+    """A query over segments of both: each has the terms of its own, and what both have is counted in both."""
+    texts = dict(enumerate(COMPOUNDS * 2))
+    parts = [LiveWords(Words.of(COMPOUNDS, each), number * len(COMPOUNDS)) for number, each in enumerate(ANALYZERS)]
+    for query in ("email", "C++", "C", "e-mail program"):
+        held = {row: analyse(text, ANALYZERS[row // len(COMPOUNDS)]) for row, text in texts.items()}
+        asked = [analyse(query, each) for each in ANALYZERS]
+        rows, scores = search(parts, Query.of(query), 20, count(parts, Query.of(query)))
+        wanted = {row for row in texts if not {*held[row]}.isdisjoint(asked[row // len(COMPOUNDS)])}
+        assert {*rows.tolist()} == wanted
+        assert (np.diff(scores) <= 0).all()
+    for query in (Query.of("C++"), Query.of("C++", FIRST)):  # of which the first analyzer makes c
+        assert search(parts[:1], query, 9, count(parts[:1], query))[0].tolist() == [5, 3, 2, 4]
+    assert ranked(parts[1:], "C++").keys() == {8}
+    assert ranked(parts[1:], "C").keys() == {9, 11}
+    assert ranked(parts[1:], "email").keys() == {6, 7}
+
+
+def test_what_is_joined_adds_nothing_to_the_length() -> None:
+    assert Words.of(["e-mail", "Notepad++ x", "1,250,000"]).lengths_2P.tolist() == [[2, 2, 3], [0, 0, 0]]
+    words = Words.of(["e-mail 北京"])
+    assert all(held(words, term) == {0: 1} for term in ("e", "mail", "email", "北京", "北"))

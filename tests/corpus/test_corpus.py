@@ -251,7 +251,7 @@ def test_a_manifest_that_is_listed_and_cannot_be_read_is_damage(tmp_path: Path, 
 def of_the_first_format(path: Path) -> None:
     """Takes the words out of the segments, as they were before, with an index of words beside them."""
     for segment in path.glob("segments/*"):
-        (segment / "words.bin").unlink()
+        (segment / "words-2.bin").unlink()
         seal_folder(segment)
     (path / "bm25").mkdir()
     (path / "bm25" / "meta.json").write_text("{}")
@@ -275,7 +275,7 @@ def test_a_corpus_of_the_first_format_is_read_and_compact_renews_it(tmp_path: Pa
     assert_holds(old, {"a": document("a", 30)})
     for ours, theirs in zip(old.bm25(query, 20), (rows, scores), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    assert not list(corpus.path.rglob("words.bin"))
+    assert not list(corpus.path.rglob("words-2.bin"))
     old.add([document("c")])
     assert_holds(Corpus.open(corpus.path), {"a": document("a", 30), "c": document("c")})
     old.delete(["c"])

@@ -111,10 +111,11 @@ def test_nothing_is_deleted_if_something_cannot_be_read(corpus: Path, notes: Pat
     (notes / "a.txt").unlink()
     (notes / "b.txt").write_bytes(b"\xff\0\0")
     snapshot = Corpus.open(corpus).snapshot
-    assert run("replace", corpus, notes, "--delete-missing")[0] == 2
+    assert run("replace", corpus, notes, "--delete-missing", "--strict")[0] == 2
     assert Corpus.open(corpus).snapshot == snapshot
-    err = run("replace", corpus, notes, "--delete-missing", "--skip-bad")[2]
-    assert f"1 document is no longer in {notes} (a.txt); it stays, because a record was left out" in err
+    code, _, err = run("replace", corpus, notes, "--delete-missing")
+    assert code == 1
+    assert f"1 document is no longer in {notes} (a.txt); it stays, because not everything could be read" in err
     assert ids(corpus) == ["a.txt", "b.txt", "c.txt"]
     for file in notes.iterdir():
         file.unlink()

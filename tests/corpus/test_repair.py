@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from golden_files import OLD
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.repair import Repairs, verify
@@ -81,7 +82,7 @@ MENDED = [
     "committed.json",
     "deleted-3.npy",
     "deleted-3.copy.npy",
-    "segments/000000000000/words.bin",
+    "segments/000000000000/words-2.bin",
     "segments/000000000000/documents.npy",
     "segments/000000000000/passages.npy",
     "segments/000000000000/ids.npy",
@@ -104,7 +105,7 @@ def test_what_follows_from_the_rest_is_mended(path: Path, name: str, how: str) -
 
 
 def test_all_at_once_and_only_from_the_texts(path: Path) -> None:
-    for name in ("passages.npy", "ids.npy", "checks.npy", "words.bin", "checksums.json"):
+    for name in ("passages.npy", "ids.npy", "checks.npy", "words-2.bin", "checksums.json"):
         (path / "segments" / "000000000000" / name).unlink()
     (path / "manifest-3.json").unlink()
     (path / "manifest-1.json").write_text("{}")
@@ -122,7 +123,7 @@ def test_damaged_documents_are_said_to_be_lost(path: Path) -> None:
     assert re.search(r"documents\.bin.*restore .*000000000000 from a backup", found.lost[0])
 
 
-@pytest.mark.parametrize("name", ["documents.bin", "documents.npy", "ids.npy", "words.bin"])
+@pytest.mark.parametrize("name", ["documents.bin", "documents.npy", "ids.npy", "words-2.bin"])
 def test_what_was_appended_is_cut(path: Path, name: str) -> None:
     file = path / "segments" / "000000000000" / name
     file.write_bytes(file.read_bytes() + b"\n")
@@ -254,13 +255,13 @@ def test_leftovers_are_swept_and_stop_nothing(path: Path) -> None:
 @pytest.mark.parametrize("how", ["missing", "cut", "flipped"])
 def test_damaged_words_are_made_again_in_memory_and_said(path: Path, how: str) -> None:
     sound = {word: Corpus.open(path).bm25(word, 5) for word in ("Seine", "lies on", "the", "Nile")}
-    damage(path / "segments" / "000000000000" / "words.bin", how)
+    damage(path / "segments" / "000000000000" / "words-2.bin", how)
     shutil.rmtree(path / "keys")
     corpus = Corpus.open(path)
     assert [each.id for each in corpus.documents()] == ["a", "c"]
     assert corpus.passage(1).text == "the Seine"
     assert main(["info", str(path)]) == 0
-    with pytest.warns(DamageWarning, match=r"0/words\.bin: .*; until .*: `quoth repair .*x\.quoth` repairs"):
+    with pytest.warns(DamageWarning, match=r"0/words-2\.bin: .*; until .*: `quoth repair .*x\.quoth` repairs"):
         found = {word: corpus.bm25(word, 5) for word in sound}
     for word, (rows, scores) in sound.items():
         assert found[word][0].tolist() == rows.tolist()
@@ -277,7 +278,7 @@ def test_damaged_words_are_made_again_in_memory_and_said(path: Path, how: str) -
 
 def test_older_snapshots_keep_their_words(path: Path) -> None:
     Corpus.open(path).replace([Document("c", "C", "Khartoum lies there")])
-    damage(path / "segments" / "000000000000" / "words.bin", "cut")
+    damage(path / "segments" / "000000000000" / "words-2.bin", "cut")
     Corpus.repair(path)
     assert Corpus.open(path, snapshot=2).bm25("Spree", 5)[0].tolist() == [3]
     assert Corpus.open(path, snapshot=3).bm25("Nile", 5)[0].tolist() == [5]
@@ -346,7 +347,7 @@ def test_damaged_keys_are_removed(path: Path, name: str) -> None:
 def test_the_command_says_what_was_mended_and_what_is_lost(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["repair", str(path)]) == 0
     assert capsys.readouterr().out.startswith(f"{path}: sound, nothing to repair\n")
-    damage(path / "segments" / "000000000000" / "words.bin", "cut")
+    damage(path / "segments" / "000000000000" / "words-2.bin", "cut")
     assert main(["repair", str(path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith("repaired: ")
@@ -466,3 +467,22 @@ def test_a_damaged_header_of_an_array_is_named(tmp_path: Path, header: str, rows
     file.write_bytes(start + line + np.arange(2 * rows).tobytes())
     with pytest.raises(CorruptionError, match=r"a\.npy: damaged"):
         open_array(file, np.int64, (-1, 2))
+
+
+def test_words_of_the_first_analyzer_stay_and_are_rebuilt(tmp_path: Path) -> None:
+    """Those that a corpus of an earlier version has; what is added later has those of the latest."""
+    shutil.copytree(OLD / "corpus", tmp_path / "old.quoth")
+    corpus = Corpus.open(tmp_path / "old.quoth")
+    first = corpus.segments[0].path / "words.bin"
+    before, ranked = first.read_bytes(), [each.tolist() for each in corpus.bm25("the first e-mail", 9)]
+    damage(first, "flipped")
+    assert Corpus.repair(corpus.path).repaired
+    assert first.read_bytes() == before
+    again = Corpus.open(corpus.path)
+    assert [each.tolist() for each in again.bm25("the first e-mail", 9)] == ranked
+    again.add([Document("new", "", "Zanzibar by e-mail.")])
+    assert [path.name for path in again.segments[-1].path.glob("words*")] == ["words-2.bin"]
+    rows, _ = again.bm25("Zanzibar email", 1)
+    assert again.passage(int(rows[0])).document_id == "new"
+    assert {each.words.analyzer for each in again.segments} == {1, 2}
+    again.verify()

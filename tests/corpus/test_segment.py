@@ -138,11 +138,11 @@ def test_without_checks_what_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_files_that_were_cut_are_noticed(tmp_path: Path) -> None:
     segment = written(tmp_path / "s")
     assert segment.has_its_sizes()
-    words = tmp_path / "s" / "words.bin"
+    words = tmp_path / "s" / "words-2.bin"
     content = words.read_bytes()
     words.write_bytes(content[:-1])
     assert segment.has_its_sizes()  # words are not open yet
-    with pytest.warns(DamageWarning, match=r"words\.bin: .* truncated"):
+    with pytest.warns(DamageWarning, match=r"words-2\.bin: .* truncated"):
         assert segment.words.num_passages == segment.num_passages
     del segment.words
     words.write_bytes(content)

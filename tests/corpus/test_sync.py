@@ -316,7 +316,7 @@ def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
     assert not place.exists()
     code, out, error = run("sync", folder, place)
     assert (code, out.splitlines()[0]) == (1, "+ a.txt")
-    assert "b.jsonl: left out: 1: not JSON" in error
+    assert "left out: b.jsonl: 1: not JSON" in error
     assert "not JSON" in error
     assert run("sync", folder, place, "--json")[0] == 1
     (folder / "b.jsonl").unlink()
@@ -336,7 +336,7 @@ def test_names_that_are_not_utf8_are_told_and_stop_nothing(run: Run, folder: Pat
     write(strange, rows({"id": "1", "text": "Two."}))
     for _ in range(2):
         code, _, error = run("sync", folder, tmp_path / "c.quoth")
-        assert (code, error) == (1, "quoth: b\\udcff.jsonl: left out: its name is not UTF-8; rename it\n")
+        assert (code, error) == (1, "quoth: left out: b\\udcff.jsonl: its name is not UTF-8; rename it\n")
     assert documents(Corpus.open(tmp_path / "c.quoth")) == {"a.txt": "One."}
     strange.rename(folder / "b.jsonl")
     moved = folder.rename(os.fsdecode(bytes(tmp_path) + b"/fo\xff"))

@@ -311,6 +311,38 @@ def test_a_place_in_a_sheet_is_told_in_words(tmp_path: Path, browser: Any) -> No
     served.close()
 
 
+def test_places_in_one_document_are_told_apart_by_their_pages(tmp_path: Path, browser: Any) -> None:
+    (tmp_path / "reports").mkdir()
+    page_of_both = lines(MAYOR, top=90)
+    content = pdf(page_of_both, lines("Contents"), page_of_both)
+    (tmp_path / "reports" / "paris.pdf").write_bytes(content)
+    corpus = quoth.Corpus.create(tmp_path / "cities.quoth")
+    corpus.add(quoth.read_documents(tmp_path / "reports"))
+    served = Served(Backend(corpus), browser)
+    served.page.goto(served.address)
+    served.ask("Who is the mayor of Paris?")
+    served.page.wait_for_selector(".places button")
+    assert [each.split()[-2:] for each in served.shown(".places button")] == [["p.", "1"], ["p.", "3"]]
+    served.close()
+
+
+def test_the_question_takes_less_room_once_it_is_asked(served: Served) -> None:
+    page = served.page
+    page.set_viewport_size({"width": 1366, "height": 650})
+    page.goto(served.address)
+    page.wait_for_selector(".empty")
+    before = page.locator("#form").bounding_box()["height"]
+    served.ask("Its mayor")
+    page.wait_for_selector(".answer")
+    assert page.locator("#form").bounding_box()["height"] < min(0.6 * before, 110)
+    ends = [each.bounding_box()["y"] + each.bounding_box()["height"] for each in page.locator(".answer").all()]
+    assert sorted(ends)[1] <= 650  # two answers are seen whole
+    assert page.locator("#text").bounding_box()["height"] > 20
+    page.click("[data-view=search]")
+    page.wait_for_selector(".empty")
+    assert page.locator("#form").bounding_box()["height"] > 0.9 * before
+
+
 def test_a_list_is_shown_in_its_lines(tmp_path: Path, browser: Any) -> None:
     corpus = quoth.Corpus.create(tmp_path / "cities.quoth")
     corpus.add([quoth.Document("scones", "Scones", "You need:\n- oats\n- an egg")])

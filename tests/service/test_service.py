@@ -15,6 +15,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import quoth
 from quoth.cli.output import print_json
@@ -375,7 +376,6 @@ def test_several_corpora_as_one_and_by_name(corpus: quoth.Corpus, tmp_path: Path
         ("POST", "/v1/fill", {"content": "text=a"}, 422, "body"),
         ("POST", "/v1/fill", {"content": b"{}", "headers": {"content-type": "text/plain"}}, 422, "Content"),
         ("GET", "/v1/documents", {"params": {"id": "none"}}, 404, "document 'none' is not in notes"),
-        ("GET", "/v1/documents", {"params": {"id": "d/1", "start": 9, "end": 3}}, 400, "start is 9"),
         ("GET", "/v1/documents", {"params": {"id": "../../etc/passwd"}}, 404, "is not in notes"),
         ("GET", "/v1/documents", {}, 422, "id: Field required"),
         ("GET", "/v1/documents", {"params": {"id": "d/1", "end": 2**70}}, 422, "end"),
@@ -481,6 +481,56 @@ def test_headers_of_every_reply(corpus: quoth.Corpus, start: Any) -> None:
         assert headers["x-request-id"]
     assert client.get("/v1/corpus").headers["cache-control"] == "no-store"
     assert client.get("/", headers={"host": "evil.example"}).status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:80", 200),
+        ("127.0.0.1:", 200),
+        ("[::1]:80", 200),
+        ("[::1]", 200),
+        ("127.0.0.1:80@evil.example", 421),
+        ("127.0.0.1@evil.example:80", 421),
+        ("evil.example:80@127.0.0.1", 421),
+        ("127.0.0.1:80:80", 421),
+        ("127.0.0.1:eighty", 421),
+    ],
+)
+def test_a_host_is_a_name_and_at_most_a_port(corpus: quoth.Corpus, start: Any, host: str, status: int) -> None:
+    assert start(corpus, access=Access()).get("/healthz", headers={"host": host}).status_code == status
+
+
+def test_two_tokens_are_refused(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus, access=Access(TOKEN, hosts=("testserver",)))
+    good, other = ("authorization", f"Bearer {TOKEN}"), ("Authorization", "Bearer another one")
+    assert client.get("/v1/corpus", headers=[good]).status_code == 200
+    for two in ([good, other], [other, good], [good, good]):
+        answer = client.get("/v1/corpus", headers=two)
+        assert (answer.status_code, "two Authorization headers" in answer.json()["detail"]) == (400, True)
+
+
+def test_what_is_beyond_a_document_is_left_out(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    whole = client.get("/v1/documents", params={"id": "d/1"}).json()
+    length = whole["length"]
+    for first, last in ((length, None), (length + 9, None), (9, 3), (length + 9, length + 20), (2, length + 20)):
+        given = {"id": "d/1", "start": first} | ({} if last is None else {"end": last})
+        part = client.get("/v1/documents", params=given).json()
+        assert part["text"] == whole["text"][first:last]
+        assert 0 <= part["start"] <= part["end"] <= length == part["length"]
+
+
+def test_the_description_excludes_what_is_refused(corpus: quoth.Corpus, start: Any) -> None:
+    forms = start(corpus).get("/v1/openapi.json").json()["components"]["schemas"]
+    refused = {"min_probability": 0, "precision": 0}
+    for name in ("AskRequest", "FillRequest"):
+        rule = Draft202012Validator({"not": forms[name]["not"]})
+        assert all(map(rule.is_valid, ({}, {"precision": 0}, refused | {"precision": None})))
+        assert not rule.is_valid(refused)
+    for name in ("ClassifyRequest", "SearchRequest"):
+        (number, _) = forms[name]["properties"]["snapshot"]["anyOf"]
+        assert number["minimum"] == 1
 
 
 def test_the_token_is_needed_and_says_nothing_of_the_corpus_without(corpus: quoth.Corpus, start: Any) -> None:

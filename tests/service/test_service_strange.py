@@ -98,6 +98,18 @@ def test_a_body_that_drips_is_given_up_while_others_are_served(port: int, caplog
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
 
+def test_a_service_is_alive_however_many_connections_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quoth.service.running.MOST_CONNECTIONS", 2)
+    with running(Recorded(), SMALL) as (port, _):
+        held = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(2)]
+        for path, status in (("/healthz", b"200"), ("/v1/corpus", b"503")):
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as other:
+                other.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+                assert received(other).startswith(b"HTTP/1.1 " + status)
+        for each in held:
+            each.close()
+
+
 @pytest.mark.parametrize("stated", [True, False])
 def test_a_body_over_the_limit_is_refused_while_it_is_sent(
     port: int, caplog: pytest.LogCaptureFixture, stated: bool

@@ -183,7 +183,7 @@ def test_a_query_holds_its_masks_where_the_blank_is(folder: Path, num_masks: int
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nothing here", r"no \[MASK\] in 'nothing here'; a text must have exactly one"),
+        ("nothing here", r"no \[MASK\] in 'nothing here'; put one"),
         ("", r"no \[MASK\]"),
         ("[MASK] and [MASK]", "2 masks in"),
     ],

@@ -17,6 +17,7 @@ from quoth.cli.info import bytes_of
 from quoth.cli.inputs import Gone, Inputs
 from quoth.cli.models import changing, contents, open_corpus
 from quoth.cli.options import (
+    BadInputs,
     ChangedCorpus,
     CorpusDir,
     Documents,
@@ -25,12 +26,11 @@ from quoth.cli.options import (
     Json,
     OwnCorpusDir,
     Ray,
-    SkipBad,
     as_utf8,
     repeated,
 )
 from quoth.cli.output import counting, note, plural, print_json, results, size, visible
-from quoth.errors import InputError, LockedError, few
+from quoth.errors import InputError, LockedError
 from quoth.storage import no_empty_folder
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def index(
         str, typer.Option("--output", "-o", metavar="DIR", help="Folder for the new corpus; with --ray also a URL.")
     ],
     splitter: SplitterName = "blocks:120",
-    skip_bad: SkipBad = False,
+    skip_bad: BadInputs = None,
     format: FormatName = None,
     header: Header = None,
     vectors: Annotated[
@@ -83,7 +83,8 @@ def index(
     """Make a corpus from documents, in seconds and without a model.
 
     The corpus can be searched and asked at once. With --vectors, passages are found by meaning as well as by words;
-    that takes a model and longer: how long is said first. With --ray, DIR must be a URL or a folder that every machine
+    that takes a model and longer: how long is said first. In a folder, a file that cannot be read stops nothing: it is
+    named, and the exit code is 1 in the end. With --ray, DIR must be a URL or a folder that every machine
     of the cluster sees; the documents are read on this machine.
 
     \b
@@ -118,6 +119,7 @@ def index(
         from quoth.cli.embed import embed_passages
 
         embed_passages(corpus)
+    inputs.finish()
 
 
 def _here(output: str) -> Path:
@@ -147,7 +149,7 @@ def _on_ray(output: str, block: int | None) -> "tuple[Path, Callable[..., int]]"
 def add(
     directory: ChangedCorpus,
     docs: Documents,
-    skip_bad: SkipBad = False,
+    skip_bad: BadInputs = None,
     format: FormatName = None,
     header: Header = None,
 ) -> None:
@@ -165,6 +167,7 @@ def add(
     inputs.report()
     _state(corpus, directory)
     _tell_late(corpus, directory)
+    inputs.finish()
 
 
 @app.command(rich_help_panel=PANEL)
@@ -175,7 +178,7 @@ def replace(
         bool,
         typer.Option("--delete-missing", help="Also delete documents whose files are no longer in a folder of DOCS."),
     ] = False,
-    skip_bad: SkipBad = False,
+    skip_bad: BadInputs = None,
     format: FormatName = None,
     header: Header = None,
 ) -> None:
@@ -184,7 +187,7 @@ def replace(
     A document replaces the one with its id; if there is none, it is added. A document that is already there with the
     same title, text, metadata and places in its file is left alone, and keeps its vectors. --delete-missing deletes the
     documents of files that index, add or replace read from the same folder, in the same commit; documents from
-    elsewhere, and rows and records, stay. If a record is left out, nothing is deleted.
+    elsewhere, and rows and records, stay. If a file or a record is left out, nothing is deleted.
 
     \b
     Example:
@@ -208,6 +211,7 @@ def replace(
     note(f"{counts}, deleted {deleted:,}" if delete_missing else counts)
     _state(corpus, directory)
     _tell_late(corpus, directory)
+    inputs.finish()
 
 
 @app.command(rich_help_panel=PANEL)
@@ -374,14 +378,10 @@ def near_duplicates(corpus: "Corpus") -> list[list[str]]:
 
 
 def tell_duplicates(groups: list[list[str]]) -> None:
-    """Say how many documents say nearly the same, and which most do."""
+    """Say how many documents say nearly the same."""
     if groups:
         count = plural(sum(map(len, groups)), "document")
-        most = few([*map(visible, groups[0])])
-        note(
-            f"near duplicates: {count} in {plural(len(groups), 'group')}, the largest of {len(groups[0]):,}: {most}; "
-            "--where once reads equal texts once"
-        )
+        note(f"near duplicates: {count} in {plural(len(groups), 'group')}; --where once reads equal texts once")
 
 
 def _tell_late(corpus: "Corpus", place: str) -> None:

@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from quoth.cli.options import Format
 from quoth.cli.output import LeftOut, note, plural
 from quoth.errors import CorruptionError, InputError, UnknownDocumentError, brief, few
@@ -21,9 +23,11 @@ FEW = 3
 
 
 class Inputs:
-    """A command's documents, read once; counts them, those without text, and the broken records left out."""
+    """A command's documents, read once; counts them, those without text, and what is left out."""
 
-    def __init__(self, docs: list[str], format: Format | None, skip_bad: bool, header: bool | None = None) -> None:
+    def __init__(
+        self, docs: list[str], format: Format | None, skip_bad: bool | None, header: bool | None = None
+    ) -> None:
         from quoth.corpus.documents import read_paths
 
         self.count, self.left_out = 0, LeftOut()
@@ -67,6 +71,11 @@ class Inputs:
             note(f"{plural(self._num_without_text, 'document')} without text; no search finds them")
         self.left_out.report()
 
+    def finish(self) -> None:
+        """Raises Exit with code 1 if a file or a record was left out."""
+        if self.left_out.count:
+            raise typer.Exit(1)
+
     @contextmanager
     def recorded(self, corpus: "Corpus", place: str, gone: "Gone | None" = None) -> "Iterator[None]":
         """What the corpus writes inside is committed with which of it comes from which folder, without what is `gone`;
@@ -108,7 +117,7 @@ class Gone:
                 raise
 
     def to_delete(self) -> Iterator[str]:
-        """Their ids, once all documents have been read: none if a record was left out."""
+        """Their ids, once all documents have been read: none if a file or a record was left out."""
         if not self._inputs.left_out.count:
             yield from dict.fromkeys(document_id for ids in self._by_folder.values() for document_id in ids)
 
@@ -124,7 +133,7 @@ class Gone:
             deleted |= set(ids) - set(staying)
             if staying and (not delete or self._inputs.left_out.count):
                 are, they, them = ("is", "it stays", "it") if len(staying) == 1 else ("are", "they stay", "them")
-                why = ", because a record was left out" if delete else f"; --delete-missing removes {them}"
+                why = ", because not everything could be read" if delete else f"; --delete-missing removes {them}"
                 note(f"{plural(len(staying), 'document')} {are} no longer in {folder} ({few(staying)}); {they}{why}")
             if delete and folder in self._new:
                 note(f"{folder}: what was read from it earlier is not known; from now on it is recorded")

@@ -141,6 +141,14 @@ Header = Annotated[
         "what its cells tell.",
     ),
 ]
+BadInputs = Annotated[
+    bool | None,
+    typer.Option(
+        "--skip-bad/--strict",
+        help="Leave out files and records that cannot be read, and name them; the exit code is then 1. --strict stops "
+        "at the first. Default: --skip-bad in folders, --strict for other DOCS.",
+    ),
+]
 FormatName = Annotated[
     Format | None,
     typer.Option(
@@ -196,7 +204,7 @@ AsOf = Annotated[
     str | None,
     typer.Option("--as-of", metavar="DATE", help="Search only documents with no later date, and those without one."),
 ]
-Timings = Annotated[bool, typer.Option("--timings", help="Report how long each of the five steps took.")]
+Timings = Annotated[bool, typer.Option("--timings", hidden=True, help="Report how long each of the five steps took.")]
 
 
 def check_query(text: str, check: Callable[[str], None]) -> None:

@@ -5,10 +5,13 @@ Knows terminals and encodings. Does not know what the results mean.
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import floor
 from typing import TYPE_CHECKING, Any
+
+from quoth.errors import RecordError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
     from quoth.records import Hits, Predictions
 
+SHOWN_RECORDS = 3
+"""Of each file's broken records."""
 _OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -113,20 +118,34 @@ def progress_bar(label: str, unit: str = "", left: bool = False) -> "Progress":
 
 
 class LeftOut:
-    """Counts the broken records that are left out, and reports the first three."""
+    """Counts what is left out, and reports every file of it: the file itself, or its first three broken records."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self._files = 0
+        self._records = Counter[str]()
+
+    @property
+    def count(self) -> int:
+        """How many files and records are left out."""
+        return self._files + self._records.total()
 
     def __call__(self, error: Exception) -> None:
-        self.count += 1
-        if self.count <= 3:
-            note(f"left out: {error}")
+        file, line, remedy = (error.file, error.line, error.remedy) if isinstance(error, RecordError) else ("", 1, "")
+        if line:
+            self._records[file] += 1
+        else:
+            self._files += 1
+        if not line or self._records[file] <= SHOWN_RECORDS:
+            note(f"left out: {str(error).removesuffix(f'; {remedy}')}")
 
     def report(self) -> None:
         """Report how many were left out, if any."""
+        for file, count in self._records.items():
+            if file and count > SHOWN_RECORDS:
+                note(f"left out: {file}: {count - SHOWN_RECORDS:,} more")
+        files, records = plural(self._files, "file"), plural(self._records.total(), "broken record")
         if self.count:
-            note(f"left out {plural(self.count, 'broken record')}")
+            note(f"left out {' and '.join([files] * bool(self._files) + [records] * bool(self._records))}")
 
 
 def plural(count: int, thing: str) -> str:

@@ -32,7 +32,9 @@ from quoth.cli.options import (
 from quoth.cli.output import note, print_json, read_as, results, visible
 from quoth.cli.records import (
     PASSAGES,
+    RARE,
     Given,
+    HelpAll,
     fill_arguments,
     num_passages,
     option,
@@ -57,6 +59,7 @@ Marginal = Annotated[
     bool,
     typer.Option(
         "--marginal",
+        **RARE,
         help="For REALM: weight each passage's answers by p(z|x) (the paper's eq. 1), instead of one softmax over "
         "the answers of all passages.",
     ),
@@ -65,6 +68,7 @@ NullDocument = Annotated[
     bool | None,
     typer.Option(
         "--null-document/--no-null-document",
+        **RARE,
         help="For REALM, with --marginal: one of z is an empty passage. Default: for fill, not for ask.",
     ),
 ]
@@ -86,7 +90,7 @@ LABELLING = {
         help="A text with {text} and one [MASK]. Default: the model's own ({text} It was [MASK].).",
     ),
     **PASSAGES,
-    "temperature": option(ClassifyOptions, "temperature"),
+    "temperature": option(ClassifyOptions, "temperature", **RARE),
 }
 
 
@@ -99,18 +103,19 @@ def fill(
     text: Annotated[
         str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"A text with [MASK]; {STANDARD_INPUT}")
     ],
-    corpus: MoreCorpora = None,
     *,
     where: Where = None,
     as_of: AsOf = None,
+    json: Json = False,
     filling: Given,
+    model: Model = "quoth-mini",
+    corpus: MoreCorpora = None,
     cite: Cite = None,
     marginal: Marginal = False,
     null_document: NullDocument = None,
-    model: Model = "quoth-mini",
-    setup: Setup,
     timings: Timings = False,
-    json: Json = False,
+    setup: Setup,
+    help_all: HelpAll = False,
 ) -> None:
     """Fill the blank in a text with phrases from the corpus.
 
@@ -140,26 +145,28 @@ def ask(
     question: Annotated[
         str, typer.Argument(metavar="QUESTION", callback=as_utf8, help=f"A question; {STANDARD_INPUT}")
     ],
-    corpus: MoreCorpora = None,
     *,
     where: Where = None,
     as_of: AsOf = None,
+    json: Json = False,
     filling: Given,
     model: Model = "quoth-reader",
+    corpus: MoreCorpora = None,
+    cite: Cite = None,
     template: Annotated[
         str | None,
         typer.Option(
             "--template",
+            **RARE,
             callback=within(fields_of(AskOptions)["template"].kind, None),
             help="For an NPM: a text with {question} and one [MASK]. Default: the model's own.",
         ),
     ] = None,
     marginal: Marginal = False,
     null_document: NullDocument = None,
-    cite: Cite = None,
-    setup: Setup,
     timings: Timings = False,
-    json: Json = False,
+    setup: Setup,
+    help_all: HelpAll = False,
 ) -> None:
     """Answer a question with phrases from the corpus.
 
@@ -200,14 +207,15 @@ def classify(
         typer.Option("--labels", metavar="LABEL=WORD,WORD", help="A label and its words. Give one for each label."),
     ],
     *,
-    options: Given,
-    corpus: MoreCorpora = None,
     where: Where = None,
     as_of: AsOf = None,
-    model: Model = "quoth-mini",
-    setup: Setup,
-    timings: Timings = False,
     json: Json = False,
+    options: Given,
+    model: Model = "quoth-mini",
+    corpus: MoreCorpora = None,
+    timings: Timings = False,
+    setup: Setup,
+    help_all: HelpAll = False,
 ) -> None:
     """Choose the label whose words fit a text best.
 
@@ -298,7 +306,7 @@ def _answer(
                 nothing = {"text": "", "probability": 0.0, "status": "not_found", "abstained": True, "evidence": []}
                 print_json({"query": query} | read_as(predictions) | nothing)
             return
-        from quoth.cli.render import show_predictions
+        from quoth.cli.render import show_predictions, worth_showing
 
         if number:
             print()
@@ -306,7 +314,7 @@ def _answer(
         show_predictions(console, query, predictions)
         if form:
             console.print()
-        for rank, places in enumerate(cited, start=1):
+        for rank, places in enumerate(cited[: len(worth_showing(predictions))], start=1):
             for best in places[:1]:
                 line = best if isinstance(best, str) else dumps(best, ensure_ascii=False)
                 line += "  (the document's metadata has no url)" if line.startswith("#") else ""

@@ -24,6 +24,9 @@ Given = Mapping[str, Any]
 Declared = Mapping[str, tuple[Any, Any]]
 """How typer declares an option, and its default, by the name of its parameter."""
 SCORING = "How phrases are searched and scored"
+COMMON = ("top_k", "passages", "mode", "min_probability", "precision")
+"""The fields of FillOptions that `--help` shows, as every shipped model takes them; `--help-all` shows the others."""
+RARE: dict[str, Any] = {"rich_help_panel": SCORING, "hidden": True}
 NAMES = {"k": "neighbours", "banned_tokens": "ban", "whole_words": "any_token"}
 """Fields of FillOptions whose parameter of a command has another name."""
 _SHOWN: dict[str, dict[str, Any]] = {
@@ -61,13 +64,13 @@ def option(record: Any, name: str, **shown: Any) -> tuple[Any, Any]:
     return Annotated[kind | None if open_ else kind, declared], None if default == "default" else default
 
 
-PASSAGES = {
-    "passages": option(FillOptions, "passages"),
+DENSE_SEARCH = {
     "dense": (
         Annotated[
             bool,
             typer.Option(
                 "--dense",
+                **RARE,
                 help="Search every token in the corpus (requires quoth embed); with a reader or a REALM: find "
                 "passages by vectors alone.",
             ),
@@ -75,9 +78,10 @@ PASSAGES = {
         False,
     ),
 }
-_FILLING = {"top_k": option(FillOptions, "top_k"), **PASSAGES}
+PASSAGES = {"passages": option(FillOptions, "passages"), **DENSE_SEARCH}
+_FILLING = {name: option(FillOptions, name) for name in COMMON} | DENSE_SEARCH
 _FILLING |= {
-    NAMES.get(name, name): option(FillOptions, name, rich_help_panel=SCORING)
+    NAMES.get(name, name): option(FillOptions, name, **RARE)
     for name in fields_of(FillOptions)
     if name not in (*_FILLING, "distinct")
 }
@@ -108,6 +112,17 @@ def takes(name: str, declared: Declared, build: Callable[[dict[str, Any]], Any] 
     return taking
 
 
+def _help_all(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        for parameter in context.command.params:
+            parameter.hidden = False  # type: ignore[attr-defined]
+        context.get_help()
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool, typer.Option("--help-all", callback=_help_all, is_eager=True, help="Show every option, and exit.")
+]
 takes_setup = takes(
     "setup",
     {"base": (Base, None), "device": (Device, None), "dtype": (NumberFormat, None)},

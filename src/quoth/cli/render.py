@@ -19,8 +19,8 @@ from quoth.text.terms import analyse
 BAR_CELLS = 20
 EXCERPT_LINES = 3
 LEAST_TEXT, MOST_TEXT = 20, 50
-LEAST_SENTENCE = 0.1
-"""The chance from which a sentence is shown."""
+LEAST_SENTENCE, LEAST_ANSWER = 0.1, 0.001
+"""The chances from which a sentence, and an answer behind the first, are shown."""
 MARGIN = "     "
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -71,6 +71,7 @@ def show_predictions(console: Console, query: str, predictions: Predictions) -> 
     elif best.status == "unsure":
         told = f"  unsure: {printable(best.text)}, {_percent(best.probability).strip()}"
         console.print(Text(told, style="dim"), soft_wrap=True)
+    predictions = worth_showing(predictions)
     texts = [_in_lines(prediction) for prediction in predictions]
     width = min(MOST_TEXT, max(cell_len(printable(line)) for text in texts for line in text.split("\n")))
     for rank, (text, prediction) in enumerate(zip(texts, predictions, strict=True), start=1):
@@ -82,6 +83,11 @@ def show_predictions(console: Console, query: str, predictions: Predictions) -> 
             _show_excerpt(console, evidence.context, *in_context(evidence))
         if (more := prediction.num_places - len(shown)) > 0:
             console.print(Text(f"{MARGIN}  … and {plural(more, 'more place')}", style="dim"))
+
+
+def worth_showing(predictions: Predictions) -> Predictions:
+    """The first prediction, and those that are not all but impossible."""
+    return Predictions(each for rank, each in enumerate(predictions) if not rank or each.probability >= LEAST_ANSWER)
 
 
 def _in_lines(prediction: Prediction) -> str:

@@ -75,16 +75,16 @@ def search(
         str, typer.Argument(metavar="QUERY", callback=as_utf8, help=f"What to look for; {STANDARD_INPUT}")
     ],
     *,
+    where: Where = None,
+    as_of: AsOf = None,
+    json: Json = False,
     options: Given,
+    corpus: MoreCorpora = None,
+    model: Models = None,
     entity: EntityWords = None,
     weight: Weights = None,
     show_matches: ShowMatches = False,
-    corpus: MoreCorpora = None,
-    where: Where = None,
-    as_of: AsOf = None,
-    model: Models = None,
     setup: Setup,
-    json: Json = False,
 ) -> None:
     """Find the passages that match a query best.
 

@@ -234,7 +234,9 @@ def _corpora(directories: Sequence[str], demo: bool) -> Iterator[list[Path]]:
             corpus.replace(atlas("2026"))
             yield [corpus.path]
     elif directories:
-        yield [read_at(each) for each in directories]
+        paths = [read_at(each) for each in directories]
+        open_corpora(paths[0], paths[1:])  # what is wrong with one is told before anything is loaded
+        yield paths
     else:
         raise InputError("no corpus to serve; name the folders of one or more, or --demo for the bundled atlas")
 
@@ -270,12 +272,13 @@ def _here(
     vectors: bool,
 ) -> None:
     """Serve in this process until it receives a signal to stop."""
-    from quoth.service.app import create_app
-    from quoth.service.running import bound, log_lines, run
-
     if bounds["access"].writable and (urls := [each for each in directories if "://" in each]):
         raise InputError(f"--writable: {urls[0]} is a URL, of which a copy is served; use quoth add, replace or delete")
-    with _corpora(directories, demo) as paths, bound(*address) as listening:
+    from quoth.service.running import bound, log_lines, run
+
+    with bound(*address) as listening, _corpora(directories, demo) as paths:
+        from quoth.service.app import create_app
+
         for path in paths:
             if bounds["access"].writable and path.is_dir() and not os.access(path, os.W_OK):
                 raise InputError(

@@ -125,7 +125,7 @@ def _show(done: "Synced", corpus: "Corpus", dry_run: bool) -> None:
     if len(named) > SHOWN:
         console.print(f"… and {len(named) - SHOWN:,} more")
     for name, reason in done.unreadable.items():
-        note(f"{name}: {'left as it was' if name in done.kept else 'left out'}: {reason}")
+        note(f"{'left as it was' if name in done.kept else 'left out'}: {name}: {reason}")
     counts = ", ".join(f"{len(names):,} {kind}" for kind, names in parts.items())
     lost = f", {len(done.unreadable):,} unreadable" if done.unreadable else ""
     state = "nothing is written" if dry_run else contents(corpus)

@@ -7,15 +7,16 @@ Lucene's idf), in 64 bits. N, n_t and the average length are counted over exactl
 add up over several corpora.
 
 A passage has two fields: its terms, and the single characters of its unspaced runs, which are searched if a query's
-term is such a character. `words.bin` contains them, for passages counted from 0, one after the other:
+term is such a character. A file contains them, for passages counted from 0, one after the other:
 
     uint64 [W]      the hashes of the words, ascending
     int64 [W + 1]   where a word's occurrences begin
     int32 [O]       the passages in which a word occurs, ascending per word
     uint [O]        how often it occurs there, in as many bytes as the largest needs
-    int32 [2, P]    the passages' numbers of terms and of characters
+    int32 [2, P]    the passages' numbers of words and of characters
 
 Two words count as one if their hashes are equal: among a million words, with a probability of 1 in 30 million.
+Words that come from different analyzers (`terms`) are searched together, each with the query's terms by its own.
 
 Knows words, which passages are deleted, how several corpora's hits come together. Does not know documents or models.
 
@@ -44,7 +45,7 @@ from quoth.arrays import Doubles, Rows, open_arrays, save_arrays
 from quoth.errors import EmptyCorpusError
 from quoth.fields import Count, checked
 from quoth.records import Hit, Hits
-from quoth.text.terms import analyse, analyse_with_characters, is_unspaced_character
+from quoth.text.terms import LATEST, analyse, analyse_apart, is_unspaced_character
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -69,15 +70,17 @@ class Words:
     passages_O: NDArray[np.int32]
     counts_O: NDArray[np.integer[Any]]
     lengths_2P: NDArray[np.int32]
+    analyzer: int = LATEST
 
     @classmethod
-    def open(cls, path: Path) -> Words:
+    def open(cls, path: Path, analyzer: int = LATEST) -> Words:
         """Raises CorruptionError if the file cannot be read."""
-        return cls(*open_arrays(path, 5))
+        hashes_W, first_W1, passages_O, counts_O, lengths_2P = open_arrays(path, 5)
+        return cls(hashes_W, first_W1, passages_O, counts_O, lengths_2P, analyzer)
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Words:
-        gathered = WordGatherer()
+    def of(cls, texts: Iterable[str], analyzer: int = LATEST) -> Words:
+        gathered = WordGatherer(analyzer)
         for text in texts:
             gathered.add(text)
         return gathered.words()
@@ -98,7 +101,8 @@ class Words:
 class WordGatherer:
     """Gathers the words of passages, added in order: 8 bytes of memory per occurrence, about 40 at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, analyzer: int = LATEST) -> None:
+        self._analyzer = analyzer
         self._numbers = defaultdict[str, int](numbering().__next__)
         self._words = array("I")
         self._counts = array("I")
@@ -106,15 +110,16 @@ class WordGatherer:
         self._lengths = array("i")
 
     def add(self, text: str) -> None:
-        terms, characters = analyse_with_characters(text)
-        counts = Counter(terms)
+        words, joined, characters = analyse_apart(text, self._analyzer)
+        counts = Counter(words)
         if characters:
-            counts = Counter(term for term in terms if not is_unspaced_character(term))
+            counts = Counter(term for term in words if not is_unspaced_character(term))
             counts.update(characters)
+        counts.update(joined)
         self._words.extend(map(self._numbers.__getitem__, counts))
         self._counts.extend(counts.values())
         self._distinct.append(len(counts))
-        self._lengths.extend((len(terms), len(characters)))
+        self._lengths.extend((len(words), len(characters)))
 
     def words(self) -> Words:
         """Everything gathered so far."""
@@ -131,6 +136,7 @@ class WordGatherer:
             passages_O[order_O],
             counts_O[order_O].astype(np.min_scalar_type(int(counts_O.max(initial=0)))),
             np.ascontiguousarray(np.asarray(self._lengths, np.int32).reshape(-1, 2).T),
+            self._analyzer,
         )
 
 
@@ -152,14 +158,17 @@ class Query:
     times: Counter[str]
     hashes_Q: NDArray[np.uint64]
 
-    @classmethod
-    def of(cls, text: str) -> Query:
-        return cls.of_terms(analyse(text))
+    text: str
+    analyzer: int
 
     @classmethod
-    def of_terms(cls, terms: Iterable[str]) -> Query:
-        times = Counter(sorted(terms))
-        return cls(times, hashes(times))
+    def of(cls, text: str, analyzer: int = LATEST) -> Query:
+        times = Counter(sorted(analyse(text, analyzer)))
+        return cls(times, hashes(times), text, analyzer)
+
+    def by(self, analyzer: int) -> Query:
+        """The same query by this analyzer."""
+        return self if analyzer == self.analyzer else Query.of(self.text, analyzer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +251,7 @@ class LiveWords:
 
     def statistics(self, query: Query) -> Statistics:
         """The statistics of the live passages, for the terms of a query."""
-        holders = Counter[str]()
+        holders, query = Counter[str](), query.by(self.words.analyzer)
         for term, occurrences in zip(query.times, self.words.find(query.hashes_Q), strict=True):
             passages_O = self.words.passages_O[occurrences]
             if len(self._deleted_X) * _LOOKUP_COST >= len(passages_O):
@@ -294,10 +303,11 @@ def search(parts: Sequence[LiveWords], query: Query, k: int, statistics: Statist
 
     Best score first, equal scores by row. N = 0 if no passage contains any of the terms.
     """
-    question = _weighted(query, statistics)
+    question = {each: _weighted(query.by(each), statistics) for each in {part.words.analyzer for part in parts}}
     rows_N, scores_N = np.empty(0, np.int64), np.empty(0, np.float64)
-    for part in parts if k > 0 and question else ():
-        more, theirs = part.best(question, k, float(scores_N[-1]) if len(scores_N) == k else 0.0)
+    for part in parts if k > 0 else ():
+        floor = float(scores_N[-1]) if len(scores_N) == k else 0.0
+        more, theirs = part.best(question[part.words.analyzer], k, floor)
         rows_N, scores_N = _best(np.append(rows_N, more), np.append(scores_N, theirs), k)
     return rows_N, scores_N
 
@@ -331,7 +341,7 @@ def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collecti
 def holders(corpora: Sequence[Corpus], words: Iterable[str]) -> dict[str, int]:
     """The number of live passages with each of these words, or with others of its stem; words in none are left out."""
     terms = {word: analyse(word) for word in words}
-    asked = Query.of_terms(chain.from_iterable(terms.values()))
+    asked = Query.of(" ".join(terms))
     found = count(chain.from_iterable(corpus.live_words for corpus in corpora), asked).holders
     return {word: most for word, its in terms.items() if (most := max(map(found.__getitem__, its), default=0))}
 

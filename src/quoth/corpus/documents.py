@@ -22,12 +22,13 @@ from typing import IO, Any, cast
 
 from quoth.corpus import json_files, mailboxes, tables
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
-from quoth.errors import FileWarning, InputError, brief
+from quoth.errors import FileWarning, InputError, RecordError, brief
 from quoth.records import Document
 from quoth.source_map import encode
 from quoth.sources import man, markdown, rst
 from quoth.sources.files import (
     DAMAGE,
+    FILES,
     OPENERS,
     PARSERS,
     Source,
@@ -51,6 +52,7 @@ Reader = Callable[[IO[bytes], str], Records]
 OnBad = Callable[[InputError], None]
 """Receives the error of a record that is left out."""
 
+_REMEDY = "fix it or leave it out (--skip-bad)"
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 _MOST_BYTES = 1 << 30
 """Of a file that a parser reads."""
@@ -63,7 +65,7 @@ Owners = dict[str, str]
 def read_documents(
     *paths: str | Path,
     format: str | None = None,
-    skip_bad: bool = False,
+    skip_bad: bool | None = False,
     on_bad: Callable[[InputError], None] | None = None,
     header: bool | None = None,
 ) -> Iterator[Document]:
@@ -82,8 +84,10 @@ def read_documents(
         format (str | None): jsonl, csv, tsv, json, mbox, parquet, text, markdown, rst, man, pdf, html, docx, pptx,
             xlsx, odt, odp, ods, doc, rtf, ppt, xls, epub, eml, msg or ipynb. Default: what the suffix says, with or
             without .xz, .gz, .bz2.
-        skip_bad (bool): Leave out records that cannot be used. Default: False.
-        on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
+        skip_bad (bool | None): Leave out files and records that cannot be used; None: those below a folder. Default:
+            False.
+        on_bad (Callable[[InputError], None] | None): Receives the error of each file or record that is left out.
+            Default: None.
         header (bool | None): Whether the first row of a CSV or TSV has the names of its columns. Default: None: its
             cells tell; a FileWarning says if they have none, or leave it open.
 
@@ -91,8 +95,8 @@ def read_documents(
         An iterator of the documents.
 
     Raises:
-        InputError: A path does not exist, or a package is not installed (at once); a record cannot be used (when it is
-            read; names file and line).
+        InputError: A path does not exist, or a package is not installed (at once); a file or a record cannot be used
+            (when it is read; names file and line).
 
     Example:
         >>> with open("notes.jsonl", "w") as file:
@@ -107,18 +111,21 @@ def read_documents(
 def read_paths(
     paths: Iterable[str | Path],
     format: str | None,
-    skip_bad: bool,
+    skip_bad: bool | None,
     on_bad: OnBad | None,
     header: bool | None = None,
 ) -> list[Iterator[Document]]:
     """The same, path by path; to be read in this order."""
     if format is not None and format not in (*_READERS, *PARSERS):
         raise InputError(f"format {format!r} is not one of {', '.join((*_READERS, *PARSERS))}")
-    sources = [sources_of(path, format) for path in paths]
+    sources = [(sources_of(path, format), os.path.isdir(path)) for path in paths]
     if not skip_bad:
-        check_parsers(format for format, _, _ in chain.from_iterable(sources))
-    bad, owners = partial(bad_record, skip_bad, on_bad), Owners()
-    return [_read_files(each, bad, owners, header) for each in sources]
+        check_parsers(format for each, _ in sources for format, _, _ in each)
+    owners = Owners()
+    return [
+        _read_files(each, partial(bad_record, is_folder if skip_bad is None else skip_bad, on_bad), owners, header)
+        for each, is_folder in sources
+    ]
 
 
 def bad_record(skip_bad: bool, on_bad: OnBad | None, error: InputError) -> None:
@@ -190,7 +197,7 @@ def read_each(
     sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners, header: bool | None = None
 ) -> Iterator[Document]:
     """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
-    receives the errors of records; a file that cannot be opened, or is damaged, raises InputError."""
+    receives the errors of records, and of files that cannot be opened or are damaged."""
     hinted = False
     readers = _READERS | {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
     readers |= {"csv": partial(tables.read, header=header), "tsv": partial(tables.read, delimiter="\t", header=header)}
@@ -204,8 +211,12 @@ def read_each(
                         warnings.warn(FileWarning(message), stacklevel=2)
                         hinted = True
                     yield document
+        except RecordError:
+            raise  # by `bad`
         except DAMAGE as error:
-            raise InputError(f"{file}: cannot be read ({_reason(error)})") from error
+            bad(RecordError(str(file), 0, f"cannot be read ({_reason(error)})", _REMEDY))
+        except InputError as error:
+            bad(RecordError(str(file), 0, error, _REMEDY))
 
 
 def open_file(file: str | Path) -> IO[bytes]:
@@ -268,8 +279,7 @@ def _documents(records: Iterable[tuple[int, Any]], source: Source, bad: OnBad, o
             check_document(document)
             document = _apart(document, file, name, owners)
         except (ValueError, RecursionError) as error:
-            where = f"{file}:{line}" if line else file
-            bad(InputError(f"{where}: {error}; fix it or leave it out (--skip-bad)"))
+            bad(RecordError(file, 0 if format in FILES else line, error, _REMEDY))
         else:
             yield document
 
@@ -342,8 +352,8 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
         rows = (row for batch in named for row in batch.to_pylist())
         for number, row in enumerate(rows, 1):
             yield number, {key: plain(value) for key, value in row.items()}
-    except pyarrow.ArrowException as error:
-        raise InputError(f"{name}: not a Parquet file, or damaged") from error
+    except pyarrow.ArrowException:
+        yield 0, ValueError("not a Parquet file, or damaged")
 
 
 def _read_text(stream: IO[bytes], name: str, read: Callable[[str], Marked]) -> Records:

@@ -34,6 +34,7 @@ from quoth.storage import (
     sha256_file,
 )
 from quoth.text.passages import Ranges, get_splitter
+from quoth.text.terms import ANALYZERS, FIRST
 
 Maps = Callable[[int], bytes]
 """The source map of each document of a segment, by its number; none in place of one that is damaged."""
@@ -89,19 +90,20 @@ def _but_places(listing: dict[str, Any]) -> dict[str, Any]:
 def _written(path: Path, entry: SegmentEntry, splitter: str) -> Iterator[str]:
     """Writes the segment in each form that it may have had, without damaged source maps, as an earlier repair may have
     left it; yields the SHA-256 of each while it is on disk."""
-    # Older segments lack checks, or words too. Nothing says which: only the original has the recorded SHA-256, so every
-    # combination is tried.
+    # Older segments lack checks, or words too, or have those of another analyzer. Nothing says which: only the original
+    # has the recorded SHA-256, so every combination is tried.
     folder, part = segment_path(path, entry.name), part_of(path, entry)
     make_folder(part.parent)
     known = _known(folder)
     sources: tuple[Source, ...] = (_stored, partial(_stored, splitter=splitter), _framed)
-    for source, with_checks, with_words in product(sources, (True, False), (True, False)):
+    words = [*reversed(ANALYZERS), None]
+    for source, with_checks, analyzer in product(sources, (True, False), words):
         shutil.rmtree(part, ignore_errors=True)
         try:
-            with SegmentWriter(part) as writer:
+            with SegmentWriter(part, analyzer or FIRST) as writer:
                 for split in source(folder, lambda number: known(number) or b""):
                     writer.add(*split)
-                sha256 = writer.seal(with_checks, with_words)
+                sha256 = writer.seal(with_checks, with_words=analyzer is not None)
         except (QuothError, ValueError, TypeError, IndexError):
             continue  # the files it would be rebuilt from are damaged
         yield sha256

@@ -9,7 +9,7 @@ document numbers in its files count from 0; the corpus says where they begin in 
     ids.npy         uint64 [2, D]: the hashes of the documents' ids, ascending, and whose they are
     checks.npy      uint32 [D + P]: CRC-32 of each document's bytes, then of each passage: its row of the table, its
                     document's record and its own bytes, compared on every read (older segments have none)
-    words.bin       the passages' words (`bm25`); a segment of the first format has none
+    words-2.bin     the passages' words (`bm25`); by the first analyzer, words.bin; in the first format, none
     places.bin      the documents' source maps (`quoth.source_map`), one after another; only if there are any
     places.npy      int64 [D + P, 3]: the bytes of places.bin from where to where that are a document's map, then those
                     with a passage's part of it, and their CRC-32
@@ -40,8 +40,10 @@ from quoth.records import Document, Passage
 from quoth.source_map import frames_of
 from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of
 from quoth.text.passages import Ranges
+from quoth.text.terms import FIRST, LATEST
 
-WORDS, PLACES, PLACE_PARTS = "words.bin", "places.bin", "places.npy"
+PLACES, PLACE_PARTS = "places.bin", "places.npy"
+WORDS = {FIRST: "words.bin", LATEST: f"words-{LATEST}.bin"}
 Split = tuple[Document, Ranges]
 """A document, and the character ranges of its passages."""
 
@@ -54,7 +56,7 @@ class Segment:
     """
 
     def __init__(self, path: Path, first_row: int, first_document: int, sha256: str, sealed: bool = True) -> None:
-        self._files = check_folder(path, sha256, but=WORDS) if sealed else {}
+        self._files = check_folder(path, sha256, but=WORDS.values()) if sealed else {}
         self._maps_words = False
         self.path = path
         self.name = path.name
@@ -96,7 +98,7 @@ class Segment:
 
     def has_its_sizes(self) -> bool:
         """Whether the files that are open are as long as they were: reading a mapped one past its end is fatal."""
-        opened = (each for each in self._files.items() if each[0] != WORDS or self._maps_words)
+        opened = (each for each in self._files.items() if each[0] not in WORDS.values() or self._maps_words)
         with suppress(CorruptionError):
             return all(size_of(self.path / name) == expected["size"] for name, expected in opened)
         return False
@@ -141,7 +143,12 @@ class Segment:
     @property
     def has_words(self) -> bool:
         """Whether the passages' words are on disk: always, except in a segment of the first format."""
-        return WORDS in self._files
+        return WORDS[self._analyzer] in self._files
+
+    @property
+    def _analyzer(self) -> int:
+        """What the passages' words come from."""
+        return max((each for each, name in WORDS.items() if name in self._files), default=FIRST)
 
     @cached_property
     def words(self) -> Words:
@@ -151,15 +158,17 @@ class Segment:
         Raises CorruptionError if the passages are damaged too.
         """
         if self.has_words:
+            name = WORDS[self._analyzer]
             try:
-                check_file(self.path / WORDS, self._files[WORDS])
-                words = Words.open(self.path / WORDS)
+                check_file(self.path / name, self._files[name])
+                words = Words.open(self.path / name, self._analyzer)
                 self._maps_words = True
                 return words
             except CorruptionError as error:
                 instead = "until it is repaired, every process that searches reads all texts of the segment first"
                 warnings.warn(DamageWarning(f"{error}; {instead}: {remedy_of(self.path.parents[1])}"), stacklevel=2)
-        return Words.of(indexed_text(passage.title, passage.text) for passage in self.passages())
+        texts = (indexed_text(passage.title, passage.text) for passage in self.passages())
+        return Words.of(texts, self._analyzer)
 
     def document(self, index: int) -> Document:
         """The `index`-th document, exactly as it was added."""
@@ -294,9 +303,10 @@ class SegmentWriter:
     Raises DuplicateDocumentError if an id occurs twice.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, analyzer: int = LATEST) -> None:
         path.mkdir(parents=True)
         self.path = path
+        self._analyzer = analyzer
         self.num_passages = 0
         self._ids: dict[str, int] = {}
         self._documents = array("q")
@@ -305,7 +315,7 @@ class SegmentWriter:
         self._passage_checks = array("I")
         self._document_places = array("q")
         self._passage_places = array("q")
-        self._words = WordGatherer()
+        self._words = WordGatherer(analyzer)
         self._stream = (path / "documents.bin").open("wb")
         self._places = (path / PLACES).open("wb")
 
@@ -366,7 +376,7 @@ class SegmentWriter:
         else:
             (self.path / PLACES).unlink()
         if with_words:
-            self._words.words().save(self.path / WORDS)
+            self._words.words().save(self.path / WORDS[self._analyzer])
         return seal_folder(self.path)
 
     def __enter__(self) -> "SegmentWriter":

@@ -136,7 +136,8 @@ def check_blank(text: str, most: int = 1) -> None:
         return
     if most > 1 and any(counts):
         raise InputError(f"the text has {max(counts)} blanks; give at most {most} at a time")
-    around_mask(with_mask(text, MASK), MASK)
+    several = (f"put [MASK] in place of the blank, or of up to {most} blanks",) if most > 1 else ()
+    around_mask(with_mask(text, MASK), MASK, *several)
 
 
 def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from quoth.answers.evidence import Source
 from quoth.text.boundaries import STOP_WORDS
 from quoth.text.passages import FIELDS, SHORT, Line, is_heading, lines_of
-from quoth.text.terms import analyse
+from quoth.text.terms import FIRST, analyse
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -92,7 +92,7 @@ def named_sections(question: str, read: Sequence[Source], corpora: Sequence[Corp
 
 
 def _terms(text: str) -> set[str]:
-    return {*analyse(text)} - _IGNORED
+    return {*analyse(text, FIRST)} - _IGNORED
 
 
 def _meant(text: str) -> set[str]:

@@ -48,13 +48,11 @@ def part(corpora: Sequence[Corpus], place: DocumentPlace, limits: Limits) -> dic
     Raises UnknownDocumentError, InputError.
     """
     corpus, document = documents_of(corpora, place.id)[0]
-    start, end = place.start, len(document.text) if place.end is None else min(place.end, len(document.text))
-    if start > end:
-        raise InputError(f"start is {start:,} and end {end:,}; the text has {len(document.text):,} characters")
+    length = len(document.text)
+    start = min(place.start, length)  # a part that is not there is empty, as Python's slices are
+    end = length if place.end is None else max(start, min(place.end, length))
     if end - start > limits.reply:
-        raise BoundError(
-            f"the text has {len(document.text):,} characters; at most {limits.reply:,} at once: give start and end"
-        )
+        raise BoundError(f"the text has {length:,} characters; at most {limits.reply:,} at once: give start and end")
     return {
         "corpus": corpus.name,
         "snapshot": corpus.snapshot,
@@ -64,7 +62,7 @@ def part(corpora: Sequence[Corpus], place: DocumentPlace, limits: Limits) -> dic
         "text": document.text[start:end],
         "start": start,
         "end": end,
-        "length": len(document.text),
+        "length": length,
     }
 
 

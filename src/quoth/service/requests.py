@@ -27,6 +27,8 @@ MOST_EXCLUDED = 10_000
 MOST_LABELS = 100
 MOST_DOCUMENTS = 10_000
 LARGEST_EXPONENT = 100.0
+EXCLUSIVE = ("min_probability", "precision")
+"""Options of which a request gives one: the other follows from it."""
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 MOST = 1 << 53
@@ -43,6 +45,10 @@ CorpusName = Annotated[
 ]
 Snapshot = Annotated[
     Number | None, Field(description="A snapshot of that corpus which is still kept. Default: the latest.")
+]
+FilledSnapshot = Annotated[
+    Annotated[int, Field(ge=1, lt=MOST)] | None,
+    Field(description="A snapshot of that corpus which is still kept; 0 is empty. Default: the latest."),
 ]
 Where = Annotated[
     Annotated[str, Field(min_length=1, max_length=LONGEST)] | None,
@@ -93,7 +99,8 @@ class Documents(BaseModel):
 
 def forms(limits: Limits, asks: Any) -> Forms:
     """The request records of a service with these limits, whose questions are answered by the method `asks`."""
-    place = {"corpus": (CorpusName, None), "snapshot": (Snapshot, None), "where": (Where, None)}
+    place: dict[str, Any] = {"corpus": (CorpusName, None), "snapshot": (Snapshot, None), "where": (Where, None)}
+    filled = place | {"snapshot": (FilledSnapshot, None)}
     searching = _options(AnySearchOptions, replace(limits, neighbours=limits.answers))
     answers = Annotated[int, Field(ge=1, le=limits.answers)]
     return Forms(
@@ -122,7 +129,7 @@ def forms(limits: Limits, asks: Any) -> Forms:
             text=(_said(str, "What to label."), ...),
             labels=(Labels, ...),
             **_options(ClassifyOptions, limits),
-            **place,
+            **filled,
         ),
         search=_form(
             "SearchRequest",
@@ -130,7 +137,7 @@ def forms(limits: Limits, asks: Any) -> Forms:
             query=(_said(str, "What to look for."), ...),
             **{name: searching[name] for name in ("k", "mode")},
             words=(_said(bool, "Say where the query's words occur in the passages (`words`)."), False),
-            **place,
+            **filled,
         ),
         verify=_form(
             "VerifyRequest",
@@ -147,7 +154,10 @@ def _said(kind: Any, meaning: str) -> Any:
 
 
 def _form(name: str, example: dict[str, Any], **declared: Any) -> type[BaseModel]:
-    config = ConfigDict(**STRICT, json_schema_extra={"examples": [example]})
+    schema: dict[str, Any] = {"examples": [example]}
+    if declared.keys() >= set(EXCLUSIVE):
+        schema["not"] = {"required": [*EXCLUSIVE], "properties": {each: {"type": "number"} for each in EXCLUSIVE}}
+    config = ConfigDict(**STRICT, json_schema_extra=schema)
     made: type[BaseModel] = create_model(name, __config__=config, **declared)
     return made
 

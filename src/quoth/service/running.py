@@ -28,6 +28,7 @@ HEAD_SECONDS = 10.0
 LOOKS = 4
 """How often a connection is looked at within the shorter of its deadlines."""
 MOST_CONNECTIONS = 2048
+ALIVE = "/healthz"
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -50,6 +51,18 @@ class Connection(H11Protocol):
     uvicorn bounds only the time between two requests. Its timer for that is the only thing that is read here besides
     what has been received and what is still to be sent: nothing depends on the order of its callbacks.
     """
+
+    _most: int | None = None
+
+    @property
+    def limit_concurrency(self) -> int | None:
+        """How many connections there may be for this request to be answered: whether the process is alive is said
+        however many there are."""
+        return None if self.scope and self.scope["path"] == ALIVE else self._most
+
+    @limit_concurrency.setter
+    def limit_concurrency(self, most: int | None) -> None:
+        self._most = most
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -9,9 +9,10 @@ import asyncio
 import hmac
 import json
 import logging
+import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,7 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
+_PORT = re.compile(r":\d*$")
 NO_STORE = {"cache-control": "no-store"}
 LEFT = 499
 """In the log and the metrics, as proxies have it: the client hung up before it had its answer."""
@@ -71,15 +73,18 @@ class Access:
         if self.writable and self.token is None:
             raise InputError("--writable requires a token; set QUOTH_TOKEN, or name a file with --token-file")
 
-    def refused(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+    def refused(self, path: str, headers: Sequence[tuple[bytes, bytes]]) -> tuple[int, str] | None:
         """The status and the reason if a request may not be answered; tokens are compared in constant time."""
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        host = b"".join(value for name, value in headers if name == b"host").decode("latin-1").lower()
+        name = _PORT.sub("", host)
         if self.hosts and name.removesuffix(".") not in self.hosts:
             return 421, f"this service is not {name or 'named'!r}; start it with --allow-host to answer under that name"
         if self.token is None or path in OPEN or path.startswith("/page/"):
             return None
-        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        sent = [value for name, value in headers if name == b"authorization"]
+        if len(sent) > 1:  # a proxy may have read another one
+            return 400, "the request has two Authorization headers; send one"
+        scheme, _, given = b"".join(sent).partition(b" ")
         if scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self.token.encode()):
             return None
         return 401, "send the token of this service: Authorization: Bearer TOKEN"
@@ -131,14 +136,13 @@ class SecurityMiddleware:
             await send(message)
 
         try:
-            headers = dict(scope["headers"])
-            refused = self._access.refused(scope["path"], headers)
+            refused = self._access.refused(scope["path"], scope["headers"])
             if refused:
                 code, reason = refused
                 shown = {"WWW-Authenticate": "Bearer"} if code == 401 else None
                 await problem(code, reason, headers=shown)(scope, receive, sending)
                 return
-            read = await self._body(headers, receive)
+            read = await self._body(dict(scope["headers"]), receive)
             if isinstance(read, int):
                 reason = (
                     f"the body is too large; at most {self._limits.body:,} bytes"

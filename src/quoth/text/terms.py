@@ -3,13 +3,19 @@
 Knows Unicode, the scripts written without spaces and English stems. Does not know indexes, scores or corpora.
 
 1. NFKC and case folding; characters that only control the display (joiners, soft hyphens, direction marks) are removed.
+   Raised and lowered digits and fractions are no part of a number next to them: 10⁶ is not 106, 2½ is not 21/2.
 2. Diacritics of Latin and Greek letters are removed: München equals Munchen, and Καζαντζάκης equals ΚΑΖΑΝΤΖΑΚΗΣ.
 3. A word is a run of letters and digits with their combining marks; ASCII words are stemmed (Porter2 by
    PyStemmer, the Snowball project's own binding).
 4. Scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) and Hangul, where particles stick
    to the noun, give overlapping pairs of characters with their marks; a single character stays one term.
+5. What is written in one piece is a term too, without what is inside it, so that it is found however it is typed:
+   e-mail also gives email, SKU-8847 sku8847, O'Neill oneill, 1,250,000 also 1250000.
+6. C++ and C# are terms of their own, and not c; behind a longer word, the signs give one more term (Notepad++).
+7. A word with something raised behind it is a term without that, too: Brandt⁵ and Brandt, m2 and m.
 
-The words of a corpus are on disk: after a change here, it has to be indexed again.
+The words of a corpus are on disk, along with the number of the analyzer that they come from, by which it is searched
+for ever: a change here is a new number. The first one lacks 5 to 7, and reads 10⁶ as 106.
 """
 
 import re
@@ -18,9 +24,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_TERM_LENGTH = 128
+ANALYZERS = FIRST, LATEST = 1, 2
 
 _UNSPACED_BLOCKS = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -53,37 +60,55 @@ _INVISIBLE_BLOCKS = (
     (0xE0100, 0xE01EF),  # ideographic variation selectors
 )
 _UNDECOMPOSED_LETTERS = {"æ": "ae", "œ": "oe", "þ": "th", **dict(zip("ðøđħıłŋŧ", "dodhilnt", strict=True))}
-_ASCII_WORD = re.compile("[a-z0-9]+")
+_HYPHENS_AND_APOSTROPHES = {0x2010: "-", 0x2011: "-", 0x2018: "'", 0x2019: "'"}
+_INSIDE, _SIGNS = "[-'.,]", r"\+\+|[+#](?![^\W_])"
+_WORD = "[^-'.,+#]+"
+_UNIT = re.compile(
+    # A number whose digits are grouped: a dot is a decimal point unless there are two.
+    rf"(?<!\d[.,])\d{{1,3}}(?:(?:,\d{{3}}){{1,9}}(?!,?\d|{_WORD})|(?:\.\d{{3}}){{2,9}}(?!\.?\d|{_WORD}))"
+    rf"|{_WORD}(?:['-]{_WORD})*[+#]*"
+)
+"""What is one within a piece."""
 _stemmer_lock = threading.Lock()
 
 
-def analyse(text: str) -> list[str]:
+def analyse(text: str, analyzer: int = LATEST) -> list[str]:
     """The terms of a text in order, with repetitions; an empty list if it has no letters or digits.
 
     Takes any string; words longer than `MAX_TERM_LENGTH` characters are cut.
     """
-    return analyse_with_characters(text)[0]
+    words, joined, _ = analyse_apart(text, analyzer)
+    return words + joined
 
 
-def analyse_with_characters(text: str) -> tuple[list[str], list[str]]:
-    """`analyse(text)`, and every single character of the unspaced runs.
+class Analysis(NamedTuple):
+    """The terms of a text: those of its words, those of several words written in one piece, which add nothing to its
+    length, and every single character of the unspaced runs.
 
     With pairs alone, a one-character query (京 in 北京) would find nothing. So an index keeps these characters in a
     field of their own, and searches it if `is_unspaced_character(term)`.
     """
-    folded = text.lower() if text.isascii() else normalise(text)
+
+    words: list[str]
+    joined: list[str]
+    characters: list[str]
+
+
+def analyse_apart(text: str, analyzer: int = LATEST) -> Analysis:
+    """`analyse(text)`, by what the terms are."""
+    folded = text.lower() if text.isascii() else normalise(text, analyzer)
+    pieces: list[str] = (_ascii_pieces if folded.isascii() else _pieces)(analyzer).findall(folded)
+    joined = [term for piece in pieces if not piece.isalnum() for term in _joined(piece)]
     if folded.isascii():  # also many a text with accents
-        return list(map(_stem, _ASCII_WORD.findall(folded))), []
-    terms, characters = list[str](), list[str]()
-    for piece in _patterns()[0].findall(folded):
-        if piece.isascii():
-            terms.append(_stem(piece))
-        elif run := _characters(piece):
-            terms += [left + right for left, right in pairwise(run)] or run
+        return Analysis(list(chain.from_iterable(map(_words, pieces))), joined, [])
+    words, characters = list[str](), list[str]()
+    for piece in pieces:
+        if run := _characters(piece):
+            words += [left + right for left, right in pairwise(run)] or run
             characters += run
         else:
-            terms.append(piece[:MAX_TERM_LENGTH])
-    return terms, characters
+            words += _words(piece)
+    return Analysis(words, joined, characters)
 
 
 def is_unspaced_character(term: str) -> bool:
@@ -91,26 +116,56 @@ def is_unspaced_character(term: str) -> bool:
     return len(_characters(term)) == 1
 
 
-def normalise(text: str) -> str:
-    """NFKC, case folded, without invisible characters and without the diacritics of Latin and Greek letters."""
+def normalise(text: str, analyzer: int = LATEST) -> str:
+    """NFKC, case folded, without invisible characters and without the diacritics of Latin and Greek letters; with words
+    that something raised follows also without it."""
     table, folded, marks = _folding()
+    odd, apart = _odd_digits()
+    if analyzer != FIRST and odd.search(text := _with_bare_words(text)):
+        text = apart.sub(" ", text)
     # `translate` looks up every character: only the runs of those that it changes are given to it.
     plain = folded.sub(lambda run: run[0].translate(table), unicodedata.normalize("NFKC", text))
     return marks.sub("", plain.casefold())
 
 
 def _characters(piece: str) -> list[str]:
-    if piece.isascii() or not (character := _patterns()[1]).match(piece):
+    if piece.isascii() or not (character := _unspaced_character()).match(piece):
         return []
     return [each[: MAX_TERM_LENGTH // 2] for each in character.findall(piece)]
 
 
 @lru_cache(maxsize=1 << 18)
+def _words(piece: str) -> tuple[str, ...]:
+    """The terms of the words in a piece."""
+    if piece.isalnum():
+        return (_stem(piece),)
+    return tuple(term for unit in _UNIT.findall(piece) for term in _of_unit(unit)[0])
+
+
+@lru_cache(maxsize=1 << 16)
+def _joined(piece: str) -> tuple[str, ...]:
+    """The terms of several words in one piece."""
+    return tuple(term for unit in _UNIT.findall(piece) for term in _of_unit(unit)[1])
+
+
+def _of_unit(unit: str) -> tuple[list[str], list[str]]:
+    """The terms of a unit's words, and those of what is one in it."""
+    words = re.split(_INSIDE, bare := unit.rstrip("+#"))
+    terms, joined, whole = [*map(_stem, words)], list[str](), "".join(words)
+    if bare != unit and not bare[-1].isdigit():
+        named = (words[-1] + unit[len(bare) :])[:MAX_TERM_LENGTH]
+        terms[-1], joined = (named, []) if len(words[-1]) == 1 else (terms[-1], [named])
+    # 3-5 is not 35, but 555-203-1569 may be typed without its hyphens.
+    is_one = len(words) > 2 or "," in bare or (len(words) == 2 and not whole.isdigit())
+    is_ending = bare[-2:-1] == "'"  # of don't, Ann's
+    if is_one and not is_ending and len(whole) <= MAX_TERM_LENGTH:
+        joined.append(_stem(whole))
+    return terms, joined
+
+
 def _stem(word: str) -> str:
-    if len(word) > MAX_TERM_LENGTH:
+    if len(word) > MAX_TERM_LENGTH or not (word.isascii() and word.isalpha()):
         return word[:MAX_TERM_LENGTH]
-    if not word.isalpha():
-        return word
     with _stemmer_lock:
         return str(_english_stemmer().stemWord(word))
 
@@ -123,14 +178,73 @@ def _english_stemmer() -> Any:
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What matches a piece, a word or an unspaced run; and what matches a character of a run, with its marks."""
+def _ascii_pieces(analyzer: int) -> re.Pattern[str]:
+    """What matches a piece of an ASCII text."""
+    return re.compile(_in_one_piece("[a-z0-9]+", analyzer))
+
+
+def _in_one_piece(word: str, analyzer: int) -> str:
+    return word if analyzer == FIRST else f"{word}(?:{_INSIDE}{word})*(?:{_SIGNS})?"
+
+
+@cache
+def _pieces(analyzer: int) -> re.Pattern[str]:
+    """What matches a piece of any text, or an unspaced run."""
+    unspaced, marks = _classes()
+    letters = rf"[^\W_{unspaced}]"
+    word = f"{letters}+(?:[{marks}]+{letters}*)*"
+    return re.compile(f"{_in_one_piece(word, analyzer)}|(?:[{unspaced}][{marks}]*)+")
+
+
+@cache
+def _unspaced_character() -> re.Pattern[str]:
+    """What matches a character of an unspaced run, with its marks."""
+    unspaced, marks = _classes()
+    return re.compile(f"[{unspaced}][{marks}]*")
+
+
+@cache
+def _classes() -> tuple[str, str]:
+    """The letters that are written without spaces, and the combining marks, for a class of characters in a pattern."""
     category = [unicodedata.category(chr(code)) for code in range(0x32400)]
     unspaced = _class(code for code in _in(_UNSPACED_BLOCKS) if category[code][0] == "L" or category[code] == "Nl")
     marks = _class(code for code in range(0x300, 0x20000) if category[code] in ("Mn", "Mc"))
-    letters = rf"[^\W_{unspaced}]"
-    piece = re.compile(f"{letters}+(?:[{marks}]+{letters}*)*|(?:[{unspaced}][{marks}]*)+")
-    return piece, re.compile(f"[{unspaced}][{marks}]*")
+    return unspaced, marks
+
+
+def _with_bare_words(text: str) -> str:
+    """With each word that something raised follows once more, without it."""
+    raised, word = _raised()
+    return word.sub(r"\1 \1\2", text) if raised.search(text) else text
+
+
+@cache
+def _odd_digits() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A character that NFKC makes a digit or begins with one: raised, lowered, a fraction, in a circle; and where it
+    has to be kept apart from a digit next to it. Several raised ones are one number, and so are lowered ones."""
+    kinds: dict[str, list[int]] = {"<super>": [], "<sub>": [], "": []}
+    for code in range(0xB2, 0x1F10B):
+        if unicodedata.category(chr(code)) in ("No", "So") and unicodedata.normalize("NFKC", chr(code))[0].isdecimal():
+            kind = unicodedata.decomposition(chr(code)).partition(" ")[0]
+            kinds[kind if kind in kinds else ""].append(code)
+    raised, lowered, other = map(_class, kinds.values())
+    pairs = (
+        (raised, rf"\d{lowered}{other}"),
+        (lowered, rf"\d{raised}{other}"),
+        (other, rf"\d{raised}{lowered}{other}"),
+    )
+    apart = "|".join(f"(?<=[{a}])(?=[{b}])|(?<=[{b}])(?=[{a}])" for a, b in pairs)
+    return re.compile(f"[{raised}{lowered}{other}]"), re.compile(apart)
+
+
+@cache
+def _raised() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A raised letter or digit; and a word with what is raised behind it: digits behind a letter, or a letter."""
+    codes = [code for code in range(0xAA, 0xABFF) if unicodedata.decomposition(chr(code)).startswith("<super>")]
+    letters = _class(code for code in codes if chr(code).isalpha())
+    every = _class(code for code in codes if chr(code).isalnum())
+    word = rf"(?<!\w)([^\W_{every}]++)(?:(?<=\D)|(?=[{letters}]))([{every}]+)"
+    return re.compile(f"[{every}]"), re.compile(word)
 
 
 @cache
@@ -140,7 +254,7 @@ def _folding() -> tuple[dict[int, str | None], re.Pattern[str], re.Pattern[str]]
     for letter in filter(str.isalpha, map(chr, _in(_LATIN_AND_GREEK_BLOCKS))):
         bare = "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
         table[ord(letter)] = "".join(_UNDECOMPOSED_LETTERS.get(c, c) for c in bare.casefold())
-    table |= dict.fromkeys(_in(_INVISIBLE_BLOCKS))
+    table |= dict.fromkeys(_in(_INVISIBLE_BLOCKS)) | _HYPHENS_AND_APOSTROPHES
     letters = "a-z" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _LATIN_AND_GREEK_BLOCKS)
     marks = re.compile(f"(?<=[{letters}])[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff]+")
     return table, re.compile(f"[{_class(table)}]+"), marks

@@ -203,14 +203,14 @@ class TextTokenizer:
         return self._passage(padded, 0, ([ids[i] for i in filled], [offsets[i] for i in filled]))
 
 
-def around_mask(text: str, mask_token: str) -> tuple[str, str]:
-    """The text before and after the blank, [MASK] or the tokenizer's own mask. Raises InputError unless there is
-    one."""
+def around_mask(text: str, mask_token: str, remedy: str = "put one [MASK] in place of the blank") -> tuple[str, str]:
+    """The text before and after the blank, [MASK] or the tokenizer's own mask. Raises InputError, which says the
+    remedy, unless there is one."""
     parts = re.split("|".join(map(re.escape, sorted({MASK, mask_token}))), text)
     if len(parts) != 2:
         found = "no [MASK]" if len(parts) == 1 else f"{len(parts) - 1} masks"
         shown = text if len(text) <= 60 else f"{text[:59]}…"
-        raise InputError(f"{found} in {shown!r}; a text must have exactly one [MASK], in place of the blank")
+        raise InputError(f"{found} in {shown!r}; {remedy}")
     return parts[0], parts[1]
 
 

@@ -1,7 +1,7 @@
 // The evidence of an answer: its places, and the whole document, or the page of a PDF, scrolled to the phrase.
 
 import { call, load, Trouble } from "./api.js";
-import { inContext, make, marked, percent, slice } from "./text.js";
+import { briefly, inContext, make, marked, percent, slice } from "./text.js";
 
 const AROUND = 50_000; // characters shown before and after a place of a long document
 const EDGE = 13; // pixels between the panel and the window
@@ -142,8 +142,9 @@ function head(places, more, at, moved, files) {
           show(places, more, number, moved, files).then(() => panel.querySelectorAll(".places button")[number]?.focus());
         },
       },
-      each.share === undefined ? null : make("b", {}, percent(each.share), " "),
-      each.title || each.document_id,
+      each.share === undefined ? null : make("b", {}, percent(each.share)),
+      make("span", {}, each.title || each.document_id),
+      briefly(each.location),
     ),
   );
   return make(

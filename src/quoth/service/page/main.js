@@ -148,8 +148,15 @@ function only(text, number) {
   return text.replace(BLANK, () => ((at += 1) === number ? "[MASK]" : "…"));
 }
 
+/** Makes the form smaller once something is asked, so that more of the answers is seen. */
+function shrink(asked) {
+  document.querySelector(".asking").toggleAttribute("data-asked", asked);
+  grow();
+}
+
 async function run(state) {
   running?.abort();
+  shrink(true);
   const mine = (running = new AbortController());
   close(false);
   $("problem").replaceChildren();
@@ -196,6 +203,7 @@ function empty() {
   if (!about) return; // nothing is known yet: there is no answer, or no token
   running?.abort();
   close(false);
+  shrink(false);
   $("problem").replaceChildren();
   const documents = about.corpora.reduce((sum, each) => sum + each.documents, 0);
   const said = documents

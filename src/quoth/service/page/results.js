@@ -1,6 +1,6 @@
 // Lists of answers and of passages, one column per corpus or snapshot, and where the time went.
 
-import { around, duration, inContext, make, marked, percent, slice } from "./text.js";
+import { around, briefly, duration, inContext, make, marked, percent, slice } from "./text.js";
 
 const NAMES = { wait: "waiting", encode: "encode", search: "search", expand: "expand and read", score: "score", explain: "explain", other: "around it" };
 const NOT_FOUND = "No answer was found in the passages that were read.";
@@ -109,7 +109,7 @@ function answer(column, prediction, note, items, open, view) {
   const [first] = places;
   const rest = prediction.num_places - 1;
   const where = first
-    ? `${view === "classify" ? `“${slice(first.context, ...inContext(first))}” in ` : ""}${first.title || first.document_id}${inCorpus(column, first)}${rest > 0 ? ` and ${rest} more ${rest === 1 ? "place" : "places"}` : ""}`
+    ? `${view === "classify" ? `“${slice(first.context, ...inContext(first))}” in ` : ""}${[first.title || first.document_id, briefly(first.location)].filter(Boolean).join(", ")}${inCorpus(column, first)}${rest > 0 ? ` and ${rest} more ${rest === 1 ? "place" : "places"}` : ""}`
     : "occurs nowhere in these passages";
   const className = prediction.abstained ? "answer guess" : "answer";
   const quoted = first ? slice(first.context, ...inContext(first)) : "";

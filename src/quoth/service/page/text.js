@@ -32,6 +32,15 @@ export function units(text, at) {
 /** Where the phrase of a place is in its context. */
 export const inContext = ({ start, end, context_start }) => [start - context_start, end - context_start];
 
+/** A place in a file as short as can be, to tell those in one document apart. */
+export function briefly(location) {
+  const { page, sheet, cell, slide, line } = location ?? {};
+  if (page !== undefined) return `p. ${page}`;
+  if (slide !== undefined) return `slide ${slide}`;
+  if (cell !== undefined) return [sheet, cell].filter(Boolean).join(" ");
+  return line === undefined ? null : `line ${line}`;
+}
+
 /** The part of a text from one code point to another. */
 export function slice(text, start, end) {
   const [first, last] = units(text, [start, end]);
