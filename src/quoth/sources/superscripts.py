@@ -26,9 +26,9 @@ _LONGEST = 3
 def raised(text: str, before: str) -> str:
     """The text of a superscript run, as it is written after `before` (the last character before it, or none).
 
-    In Unicode's superscripts if there is one for each of its characters: 10⁶, m², 10⁻³, xⁿ⁺¹, 2ᵉ, Mˡˡᵉ, and the marks of
-    notes 1998³, Brandt¹,². Otherwise behind a `^`: x^(n/2). Letters behind a digit stay: 1st, 12th; so does what nothing
-    can be confused with: [5], *, a word at the beginning of a line. Several words, or a long one, follow a space.
+    In Unicode's superscripts if there is one for each of its characters: 10⁶, m², 10⁻³, xⁿ⁺¹, 2ᵉ, Mˡˡᵉ, and the marks
+    of notes 1998³, Brandt¹,². Otherwise behind a `^`: x^(n/2). Letters behind a digit stay as they are: 1st, 12th; so
+    do [5], *, and a word at the beginning of a line. Several words, or a long one, follow a space.
     """
     bare = text.strip()
     if bare in _MARKS:
