@@ -1,7 +1,9 @@
 """Markdown and reStructuredText: texts by hand, and that each piece is in the line that it is said to be in."""
 
 import html
+import re
 import time
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -52,7 +54,7 @@ Some bold, code* and a link, pic, next line with snake_case_name and 2 * 3 * 4, 
 Setext
 
 - item one goes on
-- done
+- Done: done [1]
 1. inner
 
 quoted text more
@@ -64,7 +66,7 @@ y = [1](2)
 Country: Kenya | Capital: Nairobi
 Country: A | b | Capital: c
 
-A note with a name."""
+[1] A note with a name."""
 RST = """=====
 Title
 =====
@@ -142,11 +144,15 @@ Country: Kenya | Capital: Nairobi (city)"""
 
 
 def points_back(text: str, source: Source) -> None:
-    lines = text.splitlines()
+    """Each run's letters and digits are in its line, in this order and without others between, but for escapes."""
+    lines = re.split(r"\r\n?|\n", text)
     for start, end, number in source.runs:
-        line = lines[number - 1].expandtabs(8)
-        said = source.text[start:end].split()
-        assert all(word in line or word in html.unescape(line).replace("\0", "\ufffd") for word in said), (said, line)
+        said = source.text[start:end]
+        assert letters(said) in letters(html.unescape(lines[number - 1])), (said, lines[number - 1])
+
+
+def letters(text: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text)))
 
 
 def test_markdown_by_hand() -> None:
@@ -209,7 +215,7 @@ def test_restructured_text_by_hand() -> None:
         ("- ~~a~~\n- b\n- <s>c</s>\n\nd", "- b\n\nd"),
         ("> [!note]\n> a\n> b\n\n> [!tip]+ To do\n> c", "a b\n\nTo do\n\nc"),
         ("a*b*c 5*3 * x* 2 * 3", "abc 53 * x 2 * 3"),
-        ("[![alt](i.png)](http://x) [a [b] c](d(e)f) [x] [^n]", "alt a [b] c [x]"),
+        ("[![alt](i.png)](http://x) [a [b] c](d(e)f) [x] [^n]", "alt a [b] c [x] [^n]"),
         ("``a ` b`` `unclosed", "a ` b `unclosed"),
         ("a\\\nb  \nc", "a b c"),
         ("<!-- gone --><br>x &nbsp;&#65;&unknown;", "x A&unknown;"),
@@ -218,7 +224,7 @@ def test_restructured_text_by_hand() -> None:
     ],
 )
 def test_markdown_s_inline_markup(text: str, expected: str) -> None:
-    assert markdown.read(text).text.replace("\\", "") == expected
+    assert markdown.read(text).text == expected
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
