@@ -29,6 +29,11 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()))
         ("ครับ", ["ครั", "รับ"]),
         ("Hawaiʻi", ["hawaii"]),
         ("1️⃣", ["1"]),
+        ("1998³ 10⁶ ٣⁶ 101₂ ²³", ["1998", "3", "10", "6", "٣", "6", "101", "2", "23"]),
+        ("2½ cups, ½ 5", ["2", "1", "2", "cup", "1", "2", "5"]),
+        ("H₂O", ["h2o"]),
+        ("450 m² Brandt⁵", ["450", "m", "m2", "brandt", "brandt5"]),
+        ("XXᵉ 2ª", ["xx", "xxe", "2", "2a"]),
         ("lone \ud800 surrogate", ["lone", "surrog"]),
     ],
 )
@@ -62,6 +67,13 @@ def test_spellings_meet(one: str, other: str) -> None:
 @pytest.mark.parametrize("text", ["München", "세종대왕", "ガギグ", "दिल्ली", "ёй", "القَاهِرَة"])
 def test_composed_and_decomposed_meet(text: str) -> None:
     assert analyse(unicodedata.normalize("NFC", text)) == analyse(unicodedata.normalize("NFD", text))
+
+
+def test_no_character_becomes_a_digit_of_the_number_before_it() -> None:
+    for char in map(chr, range(0xA0, 0x20000)):
+        if not char.isdecimal() and unicodedata.normalize("NFKC", char)[:1].isdecimal():
+            assert analyse(f"87{char}")[0] == "87"
+            assert analyse(f"{char}87")[-1] == "87"
 
 
 def test_diacritics_of_other_scripts_stay() -> None:

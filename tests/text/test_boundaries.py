@@ -111,6 +111,23 @@ def test_a_per_cent_sign_ends_the_number_before_it_and_stands_for_nothing_alone(
     assert cut("a % sign")["%"] == "_"
 
 
+@pytest.mark.parametrize(
+    ("text", "ranges", "expected"),
+    [
+        ("1998³", [(0, 4), (4, 5)], ["SE", "E"]),
+        ("Brandtᵃ", [(0, 6), (6, 7)], ["SE", "E"]),
+        ("10⁶", [(0, 2), (2, 3)], ["S", "E"]),
+        ("cm³", [(0, 2), (2, 3)], ["S", "E"]),
+        ("Mˡˡᵉ", [(0, 1), (1, 4)], ["S", "E"]),
+        ("10^6", [(0, 2), (2, 3), (3, 4)], ["S", "", "E"]),
+    ],
+)
+def test_a_phrase_may_leave_out_the_mark_of_a_note_but_no_power(
+    text: str, ranges: list[tuple[int, int]], expected: list[str]
+) -> None:
+    assert flags(text, *ranges) == expected
+
+
 def test_a_sentence_that_ends_in_a_number() -> None:
     assert cut("It was 3. Then 5")["3"] == "SE_"
 

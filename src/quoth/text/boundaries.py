@@ -47,6 +47,7 @@ _NUMBER = re.compile(
     r"(?<![\d.])(?:\d{4}-\d{1,2}-\d{1,2}"  # a date
     r"|\d{1,3}(?:[,.'’\u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?"  # a number in groups of three digits
     r"|\d+(?:[.,:/]\d+)+"  # a decimal, a time, a version, another date
+    r"|\d+\^[-−]?\d+"  # a power
     r")(?!\d)"
 )
 _LINE_END = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
@@ -139,6 +140,21 @@ def _cuts(text: str, at: int) -> bool:
     return before == "\u200d" or (_joins(before) and _joins(after))
 
 
+@lru_cache(maxsize=4096)
+def is_raised(char: str) -> bool:
+    """Whether a character is another one raised: ³, ᵃ."""
+    return unicodedata.decomposition(char).startswith("<super>")
+
+
+def begins_note(text: str, at: int) -> bool:
+    """Whether what is raised at this position is the mark of a note: it follows four digits or letters, as in 1998³,
+    and so is neither a power (10⁶, cm³) nor the end of a short form (Mˡˡᵉ)."""
+    word = text[max(at - 4, 0) : at]
+    if len(word) < 4 or at >= len(text) or not is_raised(text[at]) or any(map(is_raised, word)):
+        return False
+    return word.isdecimal() or word.isalpha()
+
+
 def breaks(text: str) -> list[int]:
     """Where the white space begins that no phrase may cross, in order: between two cells, a cell and its name, or two
     lines, unless prose is wrapped there."""
@@ -190,8 +206,9 @@ def words(text: str) -> list[tuple[int, int]]:
 def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8]:
     """MAY_START, MAY_END, SPACE_BEFORE and BREAK_BEFORE of each token: [T].
 
-    A phrase never cuts a word, a number, a date, a time or a version, never starts or ends with a token that is only
-    punctuation (except a number's percent sign), and never starts or ends inside a character that several tokens share.
+    A phrase never cuts a word, a number, a date, a time or a version (but may leave out the mark of a note), never
+    starts or ends with a token that is only punctuation (except a number's percent sign), and never starts or ends
+    inside a character that several tokens share.
     It does not cross a break (`breaks`). A token without characters (white space only) has no flags.
     `offsets_T2` are ranges of `text`, in order.
     """
@@ -218,7 +235,7 @@ def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8
             continue
         if start >= previous and not share and start not in inside and not _cuts(text, start):
             flags[i] |= MAY_START
-        if end <= following and end not in inside and not _cuts(text, end):
+        if end <= following and end not in inside and (not _cuts(text, end) or begins_note(text, end)):
             flags[i] |= MAY_END
     return flags
 

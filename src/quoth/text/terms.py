@@ -3,11 +3,14 @@
 Knows Unicode, the scripts written without spaces and English stems. Does not know indexes, scores or corpora.
 
 1. NFKC and case folding; characters that only control the display (joiners, soft hyphens, direction marks) are removed.
+   Raised and lowered digits and fractions are no part of a number next to them: 10⁶ is not 106, 2½ is not 21/2.
 2. Diacritics of Latin and Greek letters are removed: München equals Munchen, and Καζαντζάκης equals ΚΑΖΑΝΤΖΑΚΗΣ.
 3. A word is a run of letters and digits with their combining marks; ASCII words are stemmed (Porter2 by
    PyStemmer, the Snowball project's own binding).
 4. Scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) and Hangul, where particles stick
    to the noun, give overlapping pairs of characters with their marks; a single character stays one term.
+
+5. A word with something raised behind it is a term without that, too: Brandt⁵ and Brandt, m2 and m.
 
 The words of a corpus are on disk: after a change here, it has to be indexed again.
 """
@@ -71,7 +74,7 @@ def analyse_with_characters(text: str) -> tuple[list[str], list[str]]:
     With pairs alone, a one-character query (京 in 北京) would find nothing. So an index keeps these characters in a
     field of their own, and searches it if `is_unspaced_character(term)`.
     """
-    folded = text.lower() if text.isascii() else normalise(text)
+    folded = text.lower() if text.isascii() else normalise(_with_bare_words(text))
     if folded.isascii():  # also many a text with accents
         return list(map(_stem, _ASCII_WORD.findall(folded))), []
     terms, characters = list[str](), list[str]()
@@ -94,6 +97,9 @@ def is_unspaced_character(term: str) -> bool:
 def normalise(text: str) -> str:
     """NFKC, case folded, without invisible characters and without the diacritics of Latin and Greek letters."""
     table, folded, marks = _folding()
+    odd, apart = _odd_digits()
+    if odd.search(text):
+        text = apart.sub(" ", text)
     # `translate` looks up every character: only the runs of those that it changes are given to it.
     plain = folded.sub(lambda run: run[0].translate(table), unicodedata.normalize("NFKC", text))
     return marks.sub("", plain.casefold())
@@ -131,6 +137,41 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     letters = rf"[^\W_{unspaced}]"
     piece = re.compile(f"{letters}+(?:[{marks}]+{letters}*)*|(?:[{unspaced}][{marks}]*)+")
     return piece, re.compile(f"[{unspaced}][{marks}]*")
+
+
+def _with_bare_words(text: str) -> str:
+    """With each word that something raised follows once more, without it."""
+    raised, word = _raised()
+    return word.sub(r"\1 \1\2", text) if raised.search(text) else text
+
+
+@cache
+def _odd_digits() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A character that NFKC makes a digit or begins with one: raised, lowered, a fraction, in a circle; and where it
+    has to be kept apart from a digit next to it. Several raised ones are one number, and so are lowered ones."""
+    kinds: dict[str, list[int]] = {"<super>": [], "<sub>": [], "": []}
+    for code in range(0xB2, 0x1F10B):
+        if unicodedata.category(chr(code)) in ("No", "So") and unicodedata.normalize("NFKC", chr(code))[0].isdecimal():
+            kind = unicodedata.decomposition(chr(code)).partition(" ")[0]
+            kinds[kind if kind in kinds else ""].append(code)
+    raised, lowered, other = map(_class, kinds.values())
+    pairs = (
+        (raised, rf"\d{lowered}{other}"),
+        (lowered, rf"\d{raised}{other}"),
+        (other, rf"\d{raised}{lowered}{other}"),
+    )
+    apart = "|".join(f"(?<=[{a}])(?=[{b}])|(?<=[{b}])(?=[{a}])" for a, b in pairs)
+    return re.compile(f"[{raised}{lowered}{other}]"), re.compile(apart)
+
+
+@cache
+def _raised() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A raised letter or digit; and a word with what is raised behind it: digits behind a letter, or a letter."""
+    codes = [code for code in range(0xAA, 0xABFF) if unicodedata.decomposition(chr(code)).startswith("<super>")]
+    letters = _class(code for code in codes if chr(code).isalpha())
+    every = _class(code for code in codes if chr(code).isalnum())
+    word = rf"(?<!\w)([^\W_{every}]++)(?:(?<=\D)|(?=[{letters}]))([{every}]+)"
+    return re.compile(f"[{every}]"), re.compile(word)
 
 
 @cache

@@ -72,6 +72,14 @@ def test_places_that_cut_a_word_are_counted_apart(corpus: Corpus, text: str, num
     assert all(shown(place) == text for place in found.places)
 
 
+def test_the_mark_of_a_note_is_no_part_of_a_number(tmp_path: Path) -> None:
+    made = Corpus.create(tmp_path / "mill.quoth")
+    made.add([Document("a", "Mill", "It opened in 1998³ and holds 10⁶ litres.")])
+    for text, num_places, num_whole in (("1998", 1, 1), ("1998³", 1, 1), ("19983", 0, 0), ("10", 1, 0), ("106", 0, 0)):
+        found = verify_quote(made, text)
+        assert (found.num_places, found.num_whole) == (num_places, num_whole), text
+
+
 @pytest.mark.parametrize(
     ("told", "typed", "occurs"),
     [

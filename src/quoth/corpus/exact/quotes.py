@@ -25,7 +25,7 @@ from quoth.errors import InputError, UnknownDocumentError, brief
 from quoth.fields import Count, checked
 from quoth.records import Document, Evidence
 from quoth.source_map import as_json
-from quoth.text.boundaries import STOP_WORDS
+from quoth.text.boundaries import STOP_WORDS, begins_note
 from quoth.text.terms import analyse, is_unspaced_character
 
 MOST_CHARACTERS = 2000
@@ -107,7 +107,8 @@ def verify_quote(corpus: Corpus, text: str, max_places: int = 10) -> Verificatio
     cut: list[Evidence] = []
     num_whole = num_places = 0
     for shown, start, end in islice(_occurrences(corpus, words, longest), MOST_PLACES):
-        is_whole = not (_cuts(shown.text, start) or _cuts(shown.text, end))
+        is_cut = _cuts(shown.text, end) and not begins_note(shown.text, end)
+        is_whole = not (is_cut or _cuts(shown.text, start))
         num_places, num_whole = num_places + 1, num_whole + is_whole
         kept = whole if is_whole else cut
         if len(kept) < max_places:
