@@ -32,7 +32,7 @@ _NOTE = re.compile(r"\[\^([^\[\]\s]{1,200})\]")
 _DEFINITION = re.compile(rf" {{0,3}}{_NOTE.pattern}:[ \t]*")
 _SUPERSCRIPT = re.compile(r"(?<=[\w)\]])\^([^\s^]{1,40})\^(?!\w)")
 _SUBSCRIPT = re.compile(r"(?<=\w)~([\w+−-]{1,20})~(?!~)")
-_FORMULA = re.compile(r"(?<![\w$\\])(\$\$?)(?=[^\s$])([^$]{1,500}?)(?<![\s\\])\1(?![\w$])")
+_FORMULA = re.compile(r"(?<![\w$\\])(\$\$?)(?=[^\s$])([^$\n]{1,500}?)(?<![\s\\])\1(?![\w$])")
 _SCRIPT = re.compile(r"([\w)}\]]?)([\^_])(?:\{([^{}]{1,100})\}|([\w°]))")
 _COMMANDS = re.compile(r"\\(times|cdot|pm|circ|mu|,|%|text|mathrm)(?![a-zA-Z])(?:\{([^{}]{0,100})\})?")
 _SYMBOLS = {"times": "×", "cdot": "·", "pm": "±", "circ": "°", "mu": "µ", ",": " ", "%": "%"}
@@ -114,11 +114,8 @@ def _deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return False
     state.push("paragraph_open", "p", 1).map = [start, end]
     token = state.push("inline", "", 0)
-    token.content, token.map, token.children = (
-        state.getLines(start, end, state.blkIndent, False).strip(),
-        [start, end],
-        [],
-    )
+    token.content = state.getLines(start, end, state.blkIndent, False).strip()
+    token.map, token.children = [start, end], []
     state.push("paragraph_close", "p", -1)
     state.line = end
     return True
@@ -203,9 +200,8 @@ def _address(state: StateInline, silent: bool) -> bool:
     start = state.pos + state.src.startswith("![", state.pos)
     if state.src[start] != "[" or state.html_terminator_last("](") < start:
         return False
-    if (end := state.md.helpers.parseLinkLabel(state, start, True)) < 0 or not (
-        found := _ADDRESS.match(state.src, end + 1, state.posMax)
-    ):
+    end = state.md.helpers.parseLinkLabel(state, start, True)
+    if end < 0 or not (found := _ADDRESS.match(state.src, end + 1, state.posMax)):
         return False
     if not silent:
         _tokenize(state, start + 1, end)

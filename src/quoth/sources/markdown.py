@@ -263,8 +263,11 @@ class _Pieces:
             text, self._script = "".join(self._inside), ""
             self._inside.clear()
             yield from self._said((raised if name == "sup" else lowered)(text, self._last), at)
-        elif name in ("sup", "sub") and not (closes or self._script) and closed[name]:
-            self._script = name
+        elif name in ("sup", "sub") and not (closes or self._script):
+            if closed[name]:
+                self._script = name
+            else:
+                yield from self._said("^" if name == "sup" else "_", at)
         elif _BREAKS.fullmatch(name):
             yield from self._said("\n", None)
 

@@ -145,7 +145,8 @@ class _State(states.RSTState):
         if _CODE.fullmatch(name):
             return [literal(content, first)], is_end
         if name == "math":
-            said, content = [plain_formula(line, "", line) for line in said + content], []
+            parts = ((said, number), (content, first))
+            return [literal([plain_formula(line, "", line) for line in part], at) for part, at in parts if part], is_end
         if said and not _WITHOUT_ARGUMENT.fullmatch(name):
             node += nodes.paragraph("", "", *self.inline_text("\n".join(said), number)[0])
         if name == "toctree":
