@@ -244,7 +244,7 @@ def test_markdown_s_inline_markup(text: str, expected: str) -> None:
             "- [x] a\n- [ ] b\n1. [/] c\n2. [-] d\n\n- [>] e",
             "- Done: a\n- Open: b\n1. In progress: c\n2. Cancelled: d\n\n- [>] e",
         ),
-        ("[x] is no task\n\n- [ ](a)\n- a [x]", "[x] is no task\n\n- a [x]"),
+        ("[x] is no task\n\n- [ ](a)\n- a [x]\n\n  [x] b", "[x] is no task\n\n- a [x]\n\n[x] b"),
         ("![[a.png|100]] ![[Note]] [[A#b]] [[A\\|b]]", "a.png Note A#b b"),
         ("> [!warning]- *Look* out\n> a\n>\n> b", "Look out\n\na\n\nb"),
         ('[a]({% page "/b c" %}) ![d](e f.png) [g][h]\n\n[h]: {{ url }}', "a d g"),

@@ -80,7 +80,7 @@ class _Writer:
         self._title = ""
         self._end = -1  # the line after the last block
         self._numbers: list[int | None] = []  # of the lists that are open, the next item's; None: they have none
-        self._after = ""  # what has just begun: a quotation, or an item
+        self._after = ""  # the block before, or the quotation that has just begun
         self._mark = ""  # of the item
         self._before: list[Piece] = []  # of the next block
         self._rows: list[list[Cell]] = []
@@ -98,6 +98,7 @@ class _Writer:
         start, end = token.map or (self._end, self._end)
         self._text.gap("\n" if kind == "item" and start <= self._end else "\n\n")
         self._end = start if kind == "item" else end
+        self._after = self._after if kind == "paragraph" else kind
 
     def _inline(self, token: Token, before: Token) -> None:
         pieces = self._before + _without_id([*_Pieces(token.content, self._line(token)).of(token.children or ())])
@@ -118,7 +119,7 @@ class _Writer:
         if pieces:
             self._text.unmark()  # of an item that is struck out
         self._text.gap("\n\n" if kind == "heading" else "\n")
-        self._before, self._after = [], ""
+        self._before, self._after = [], kind
 
     def _line(self, token: Token) -> int:
         return self._first + (token.map or [0])[0] + 1
@@ -148,7 +149,7 @@ class _Writer:
     def _on_list_item_open(self, token: Token) -> None:
         self._begin("item", len(self._numbers), token)
         number = self._numbers[-1]
-        self._mark, self._after = "- " if number is None else f"{number}{token.markup} ", "item"
+        self._mark = "- " if number is None else f"{number}{token.markup} "
         self._text.mark(self._mark)
         self._numbers[-1] = None if number is None else number + 1
 
