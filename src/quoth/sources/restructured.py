@@ -23,7 +23,7 @@ from quoth.sources.commonmark import plain_formula
 
 _MOST_NESTED = 20
 """Levels of lists, quotations and directives; what is deeper is text as it is."""
-_MOST_INLINE = 4000
+_MOST_INLINE = 2000
 """Characters in which the end of a mark is looked for; what is longer is parsed part by part."""
 _MOST_COLUMNS = 300
 """Of a grid, which is parsed in a time of their number squared."""
