@@ -414,8 +414,8 @@ def test_files_that_cannot_be_read_are_parsed_once_and_named_each_time(
     assert [names for _, _, names in told] == [["c.jsonl"], [], []]
     assert {(*names, *kept) for names, kept, _ in told} == {("b.jsonl", "c.jsonl", "c.jsonl")}
     error = run("sync", folder, corpus.path)[2]
-    assert "b.jsonl: left out: 1: not JSON" in error
-    assert "c.jsonl: left as it was: 1: not JSON" in error
+    assert "left out: b.jsonl: 1: not JSON" in error
+    assert "left as it was: c.jsonl: 1: not JSON" in error
     monkeypatch.setattr("quoth.corpus.seen.__version__", "another")  # which may read what this one cannot
     sync(corpus, folder)
     assert read == ["b.jsonl", "c.jsonl"]

@@ -1,160 +1,278 @@
-"""reStructuredText: its text without the markup, line by line, code apart, tables as rows.
+"""reStructuredText: its text without the markup, block by block, code apart, tables as rows.
 
-Knows titles, lists, literal blocks, directives, tables and inline markup as people write them. Does not run directives:
-what they would include or make is not there; comments, pictures and tables of contents are left out.
+Knows what becomes of each node of the parser (`quoth.sources.restructured`). Does not know how reStructuredText is
+parsed. What directives would include or make is not there; comments, pictures and tables of contents are left out.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from quoth.sources.source import Part, Piece, Source, Text
+from docutils import nodes
 
-_LINE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*$")
-_ITEM = re.compile(r"([-*+•]|(?:\d{1,9}|#|[a-zA-Z])[.)]|\((?:\d{1,9}|[a-zA-Z])\))[ \t]+")
-_DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|]+\|[ \t]+)?([\w:.+-]+)::[ \t]*(.*)$")
-_NOTE = re.compile(r"\.\.[ \t]+\[[^\]]+\][ \t]+")
-_FIELD = re.compile(r":([\w -]{1,60}):(?:[ \t]+|$)(.*)$")
-_SIMPLE, _GRID = re.compile(r"=+(?:[ \t]+=+)+[ \t]*$"), re.compile(r"\+(?:[-=]+\+)+[ \t]*$")
-_CODE = {"code", "code-block", "sourcecode", "parsed-literal", "literal", "highlight", "doctest", "console", "prompt"}
-_LEFT_OUT = re.compile(
-    "image|figure|toctree|include|raw|contents|meta|only|index|replace|unicode|date|(default-)?role|math|bibliography|"
-    "auto.*|literalinclude|csv-table|sectnum|target-notes|container"
-)
-_INLINE = re.compile(
-    r"``(?P<code>[^\n]{1,500}?)``(?!`)"
-    r"|(?::[\w:.+-]{1,60}:)?`(?P<linked>[^`<>]{1,500}?)(?:[ \t\n]*<[^`<>]{1,1000}>)?`(?::[\w:.+-]{1,60}:)?_{0,2}"
-    r"|(?<!\w)\*\*(?P<strong>[^\s*](?:[^*]{0,1000}[^\s*])?)\*\*(?!\w)|(?<![\w*])\*(?P<stress>[^\s*](?:[^*]{0,1000}[^\s*])?)\*(?![\w*])"
-    r"|\\(?P<escaped>[^\s\w])|(?P<gone>\\\s|\[(?:#?[\w-]*|\*)\]_(?!\w))|(?<![\w`])(?P<name>\w(?:[\w.-]{0,200}\w)?)__?(?!\w)"
-)
+from quoth.sources.numbers import written
+from quoth.sources.restructured import parsed
+from quoth.sources.source import Cell, Piece, Source, Text
+from quoth.sources.superscripts import lowered, raised
+
+_LINE_END = re.compile(r"\r\n?|\n")
+_BLANK = str.maketrans("\v\f\x1c\x1d\x1e\x85\u2028\u2029", " " * 8)
+_ENUMERATED = {"arabic": "1", "loweralpha": "a", "upperalpha": "A", "lowerroman": "i", "upperroman": "I"}
+_VERSIONS = {
+    "versionadded": "New in version ",
+    "versionchanged": "Changed in version ",
+    "deprecated": "Deprecated since version ",
+    "versionremoved": "Removed in version ",
+}
+"""What Sphinx puts before a version."""
+_LEFT_OUT = (nodes.comment, nodes.target, nodes.substitution_definition, nodes.transition, nodes.label)
+_ERROR = 3
+_MOST_REPLACED = 200
+"""Characters in place of a substitution; a longer one keeps its name."""
 
 
 def read(text: str) -> Source:
     """The text of a reStructuredText file."""
-    return _Writer([line.expandtabs(8).rstrip() for line in text.splitlines()]).source()
+    lines = [line.translate(_BLANK).expandtabs(8).rstrip() for line in _LINE_END.split(text)]
+    return _Writer(lines).source()
 
 
 class _Writer:
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: list[str]) -> None:
         self._lines = lines
         self._text = Text("line")
         self._facts: dict[str, Any] = {}
-        self._paragraph: list[tuple[str, int]] = []
+        self._line = 1
+        self._last = ""
+        self._replaced: dict[str, Any] = {}
 
     def source(self) -> Source:
-        self._blocks(0, len(self._lines), 0)
+        document = parsed(self._lines)
+        texts = document.substitution_defs.items()
+        self._replaced = {name: node for name, node in texts if len(node.astext()) <= _MOST_REPLACED}
+        self._children(document, 0)
         return self._text.source(self._facts)
 
-    def _blocks(self, at: int, end: int, depth: int) -> None:
-        while at < end:
-            at = self._block(self._lines[at], at, end, depth)
-        self._flush()
+    def _begin(self, kind: str, level: int, node: Any) -> None:
+        """Begins a block: a heading of a level, a paragraph, an item of a level, code, a table."""
+        first = next((leaf.line for leaf in node.findall(nodes.Text) if leaf.line), node.line)
+        self._line = first or self._line
+        above = self._lines[self._line - 2] if 1 < self._line <= len(self._lines) else ""
+        self._text.gap("\n" if kind in ("item", "paragraph") and above else "\n\n")
+        self._last = ""
 
-    def _block(self, raw: str, at: int, end: int, depth: int) -> int:
-        """Takes what begins at this line; returns the line after it."""
-        line = raw.strip()
-        if not line:
-            self._flush()
-        elif _GRID.match(line) and not self._paragraph:
-            return self._table(at, end, [number for number, mark in enumerate(raw) if mark == "+"], grid=True)
-        elif _SIMPLE.match(line) and not self._paragraph:
-            return self._table(at, end, [found.start() for found in re.finditer("=+", raw)], grid=False)
-        elif _LINE.match(line):
-            if self._paragraph:
-                self._facts.setdefault("title", "".join(said for said, _ in inline(self._paragraph[-1][0].strip())))
-            self._flush()
-        elif line.startswith(".. ") or line == "..":
-            return self._marked(raw, line, at, end, depth)
-        elif (field := _FIELD.match(line)) and not self._paragraph:
-            if field[1].lower() in ("author", "date"):
-                self._facts.setdefault(field[1].lower(), field[2])
-            self._paragraph = [(f"{field[1]}: {field[2]}", at)]
-            self._flush("\n")
-        elif item := _ITEM.match(line):
-            self._flush("\n")
-            self._text.mark("- " if item[1] in "-*+•#." else f"{item[1]} ")
-            self._paragraph = [(line[item.end() :], at)]
+    def _children(self, node: Any, level: int, end: int | None = None) -> None:
+        for child in node.children[:end]:
+            self._block(child, level)
+
+    def _block(self, node: Any, level: int) -> None:
+        if isinstance(node, _LEFT_OUT):
+            return
+        write = getattr(self, f"_on_{type(node).__name__}", None)
+        if write:
+            write(node, level)
+        elif isinstance(node, nodes.TextElement) and not isinstance(node, nodes.literal_block):
+            self._on_paragraph(node, level)
         else:
-            self._paragraph.append((line, at))
-            if line.endswith("::") and not any(self._lines[at + 1 : min(at + 2, end)]):
-                self._paragraph[-1] = (line[:-2] if line[:-2].endswith(" ") or line == "::" else line[:-1], at)
-                return self._code(at + 1, self._after(at, end, raw))
-        return at + 1
+            self._children(node, level)
 
-    def _after(self, at: int, end: int, raw: str) -> int:
-        """The line after a block: the first below that is not empty and no deeper than the one that began it."""
-        depth = len(raw) - len(raw.lstrip())
-        deeper = (n for n in range(at + 1, end) if (line := self._lines[n]) and len(line) - len(line.lstrip()) <= depth)
-        return next(deeper, end)
+    def _on_section(self, node: Any, level: int) -> None:
+        self._children(node, level + 1)
 
-    def _marked(self, raw: str, line: str, at: int, end: int, depth: int) -> int:
-        """A directive, a note, or a comment."""
-        self._flush()
-        after = self._after(at, end, raw)
-        if note := _NOTE.match(line):
-            self._paragraph = [(line[note.end() :], at)]
-            return at + 1
-        directive = _DIRECTIVE.match(line)
-        if directive is None or _LEFT_OUT.fullmatch(directive[1]) or depth > 50:
-            return after
-        at += 1
-        while at < after and _FIELD.match(self._lines[at].strip()):
-            at += 1
-        if directive[1] in _CODE:
-            return self._code(at, after)
-        if directive[2]:
-            self._paragraph = [(directive[2], at - 1)]
-            self._flush()
-        self._blocks(at, after, depth + 1)
-        return after
+    def _on_title(self, node: Any, level: int) -> None:
+        self._begin("heading", level, node)
+        pieces = [*self._pieces(node)]
+        self._facts.setdefault("title", " ".join("".join(piece.text for piece in pieces).split()))
+        self._text.pieces(pieces)
+        self._text.gap()
 
-    def _code(self, at: int, end: int) -> int:
-        self._flush()
-        lines = self._lines[at:end]
+    def _on_paragraph(self, node: Any, level: int) -> None:
+        self._begin("paragraph", level, node)
+        self._text.pieces(self._pieces(node))
+        self._text.gap("\n")
+
+    def _on_literal_block(self, node: Any, level: int) -> None:
+        self._begin("code", level, node)
+        lines = node.astext().split("\n")
         indent = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
-        self._text.code([line[indent:] for line in lines], at + 1)
-        return end
+        self._text.code([line[indent:] for line in lines], node.line or self._line)
 
-    def _table(self, at: int, end: int, starts: list[int], grid: bool) -> int:
-        """A table whose columns begin at these characters; a row of a grid takes all lines between two of its lines."""
-        border = _GRID if grid else _LINE_OR_SIMPLE
-        last = next((n for n in range(at, end) if not self._lines[n]), end)
-        heads, rows = False, list[list[list[Piece]]]()
-        is_new = True
-        for number in range(at, last):
-            line = self._lines[number]
-            if border.match(line.strip()):
-                heads |= bool(rows) and "=" in line and len(rows) == 1 and number < last - 1
-                is_new = True
+    _on_doctest_block = _on_literal_block
+
+    def _on_system_message(self, node: Any, level: int) -> None:
+        """The lines that the parser does not understand."""
+        if node["level"] < _ERROR:
+            return
+        for block in node.findall(nodes.literal_block):
+            lines = block.astext().split("\n")
+            near = range(max(node.get("line", 1) - len(lines) - 3, 0), min(node.get("line", 1) + 2, len(self._lines)))
+            first = next((at for at in near if self._lines[at].strip() == lines[0].strip()), node.get("line", 1) - 1)
+            self._text.code(lines, first + 1)
+
+    def _list(self, node: Any, level: int) -> None:
+        number = node.get("start", 1)
+        for item in node.children:
+            if not isinstance(item, nodes.list_item):
+                self._block(item, level)
                 continue
-            limits = [*zip(starts, [*starts[1:], max(len(line), starts[-1])], strict=True)][: len(starts) - grid]
-            cells = [line[low:high].strip("| ") for low, high in limits]
-            if is_new or (not grid and cells[0]):
-                rows.append([[] for _ in cells])
-            for cell, said in zip(rows[-1], cells, strict=True):
-                cell += [Piece(part, (number + 1,)) for part, _ in inline(said)] + [Piece(" ", ())] if said else []
-            is_new = False
-        self._text.table(rows, heads)
-        return last
+            self._begin("item", level + 1, item)
+            way = _ENUMERATED.get(node.get("enumtype", ""))
+            mark = f"{node['prefix']}{written(number, way)}{node['suffix']} " if way else "- "
+            self._text.mark(mark)
+            number += 1
+            self._children(item, level + 1)
+            self._text.unmark()
+            self._text.gap("\n")
 
-    def _flush(self, gap: str = "\n\n") -> None:
-        """Ends the paragraph."""
-        self._text.prose(self._paragraph, inline)
-        self._paragraph = []
-        self._text.gap(gap)
+    _on_bullet_list = _on_enumerated_list = _list
+
+    def _on_definition_list_item(self, node: Any, level: int) -> None:
+        self._begin("item", level + 1, node)
+        self._line = node.line
+        for child in node.children:
+            if isinstance(child, nodes.definition):
+                self._children(child, level + 1)
+                continue
+            if isinstance(child, nodes.classifier):
+                self._text.join(" : ")
+            self._text.pieces(self._pieces(child))
+            self._text.gap("\n")
+
+    def _on_field(self, node: Any, level: int) -> None:
+        name, body = node.children
+        self._begin("item", level + 1, node)
+        if name.astext().lower() in ("author", "date"):
+            self._facts.setdefault(name.astext().lower(), " ".join(body.astext().split()))
+        self._text.pieces([*self._pieces(name), Piece(":", ())])
+        if body.children and isinstance(body.children[0], nodes.paragraph):
+            self._text.join(" ")
+        self._children(body, level + 1)
+        self._text.unmark()
+        self._text.gap("\n")
+
+    def _on_option_list_item(self, node: Any, level: int) -> None:
+        options, description = node.children
+        self._begin("item", level + 1, node)
+        self._text.add(", ".join(option.astext() for option in options.children), node.line)
+        self._text.join(" ")
+        self._children(description, level + 1)
+        self._text.unmark()
+        self._text.gap("\n")
+
+    def _on_line_block(self, node: Any, level: int) -> None:
+        if not isinstance(node.parent, nodes.line_block):
+            self._begin("paragraph", level, node)
+        for child in node.children:
+            if isinstance(child, nodes.line_block):
+                self._on_line_block(child, level)
+            else:
+                self._text.pieces(self._pieces(child))
+                self._text.gap("\n")
+
+    def _on_footnote(self, node: Any, level: int) -> None:
+        self._begin("note", level, node)
+        label = next((child.astext() for child in node.children if isinstance(child, nodes.label)), "")
+        self._text.add(f"[{label or ''.join(node['names']) or '#'}]", node.line or self._line)
+        self._text.join(" ")
+        self._children(node, level)
+        self._text.unmark()
+        self._text.gap("\n")
+
+    _on_citation = _on_footnote
+
+    def _on_container(self, node: Any, level: int) -> None:
+        name = node["names"][0]
+        rows = [*_rows_of_list(node)] if name == "list-table" else []
+        if name in _VERSIONS:
+            self._begin("paragraph", level, node)
+            self._text.mark(_VERSIONS[name])
+        self._children(node, level, -1 if rows else None)
+        if rows:
+            self._begin("table", level, node)
+            headed = node["headed"]
+            self._text.table(
+                [[self._cell(cell) for cell in row] for row in rows], int(headed) if headed in "0123" else 0
+            )
+
+    def _on_table(self, node: Any, level: int) -> None:
+        self._begin("table", level, node)
+        rows, below = list[list[Cell]](), dict[int, tuple[int, Cell]]()
+        for row in node.findall(nodes.row):
+            cells: list[Cell] = []
+            for entry in row.children:
+                _fill(cells, below)
+                cell = self._cell(entry)
+                for _ in range(1 + entry.get("morecols", 0)):
+                    if entry.get("morerows"):
+                        below[len(cells)] = (entry["morerows"], cell)
+                    cells.append(cell)
+            _fill(cells, below)
+            rows.append(cells)
+        self._text.table(rows, sum(len(head.children) for head in node.findall(nodes.thead)))
+
+    def _cell(self, node: Any) -> list[Piece]:
+        """All that a cell says, as pieces."""
+        pieces = []
+        for child in node.children:
+            if isinstance(child, (nodes.Text, nodes.Inline)):
+                return [*self._pieces(node)]
+            if not isinstance(child, (*_LEFT_OUT, nodes.system_message)):
+                pieces += [*self._cell(child), Piece(" ", ())]
+        return pieces
+
+    def _pieces(self, node: Any) -> Iterator[Piece]:
+        for child in node.children:
+            names = [*map(str.lower, child.get("classes", ()))] if isinstance(child, nodes.inline) else []
+            if isinstance(child, nodes.Text):
+                yield from self._said(child)
+            elif isinstance(child, (nodes.footnote_reference, nodes.citation_reference)):
+                label = child.astext() or child.get("refname") or "#"
+                yield Piece(f"[{label}]", (self._line,))
+            elif isinstance(child, nodes.substitution_reference):
+                yield from self._replacement(child)
+            elif names and names[0] in _SCRIPTS:
+                yield Piece(_SCRIPTS[names[0]](child.astext(), self._last), (self._line,))
+            else:
+                yield from self._pieces(child)
+
+    def _replacement(self, node: Any) -> Iterator[Piece]:
+        """What a substitution stands for, if the file says it in a few words."""
+        if node.astext() not in self._replaced:
+            yield Piece(f"|{node.astext()}|", (self._line,))
+            return
+        for leaf in self._replaced[node.astext()].findall(nodes.Text):
+            yield from self._said(leaf)
+
+    def _said(self, leaf: nodes.Text) -> Iterator[Piece]:
+        """The lines of a text; one whose end is escaped goes on in the next."""
+        self._line = leaf.line or self._line
+        is_new = False
+        for number, line in enumerate(str(leaf).split("\n")):
+            self._line += number > 0
+            if is_new:
+                yield Piece("\n", ())
+            is_new = not line.endswith("\0")
+            if said := nodes.unescape(line):
+                self._last = said[-1]
+                yield Piece(said, (self._line,))
 
 
-_LINE_OR_SIMPLE = re.compile(rf"{_SIMPLE.pattern}|{_LINE.pattern}|-+(?:[ \t]+-+)*[ \t]*$")
+_SCRIPTS = {"sup": raised, "superscript": raised, "sub": lowered, "subscript": lowered}
 
 
-def inline(text: str) -> Iterator[Part]:
-    """The parts of a text that stay without its markup, and where they begin."""
-    end = 0
-    for found in _INLINE.finditer(text):
-        if found.start() > end:
-            yield text[end : found.start()], end
-        end, kind = found.end(), found.lastgroup or "gone"
-        if kind != "gone":
-            yield found[kind], found.start(kind)
-    if end < len(text):
-        yield text[end:], end
+def _fill(cells: list[Cell], below: dict[int, tuple[int, Cell]]) -> None:
+    """Appends the cells of rows above that reach down to this one, as far as they come next."""
+    while len(cells) in below:
+        left, cell = below.pop(len(cells))
+        if left > 1:
+            below[len(cells)] = (left - 1, cell)
+        cells.append(cell)
+
+
+def _rows_of_list(node: Any) -> Iterator[list[Any]]:
+    """The cells of a table that is written as a list of lists; none if it is not."""
+    lists = node.children[-1].children if isinstance(node.children[-1], nodes.bullet_list) else []
+    for item in lists:
+        for inner in item.children:
+            if isinstance(inner, nodes.bullet_list):
+                yield inner.children

@@ -5,10 +5,9 @@ its heading. Does not know any format.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, zip_longest
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from quoth.source_map import Run
@@ -39,8 +38,6 @@ class Piece(NamedTuple):
 
 
 Cell = Sequence[Piece]
-Part = tuple[str, int]
-"""Characters of a line that stay without its markup, and where they begin."""
 
 
 def is_final(error: Exception) -> bool:
@@ -96,15 +93,6 @@ class Text:
             self.add(line.rstrip(), number)
             self.gap("\n" if line.strip() else "\n\n")
         self.gap()
-
-    def prose(self, lines: Sequence[tuple[str, int]], inline: Callable[[str], Iterable[Part]]) -> None:
-        """Appends lines, which `inline` frees of markup; each has its number, counted from 0."""
-        starts = [*accumulate((len(line.lstrip()) + 1 for line, _ in lines), initial=0)]
-        for said, at in inline("".join(line.lstrip() + "\n" for line, _ in lines)):
-            for part in said.splitlines(keepends=True):
-                number = bisect_right(starts, at) - 1
-                self.pieces([Piece(part, (lines[number][1] + 1,))])
-                at += len(part)
 
     def gap(self, gap: str = "\n\n") -> None:
         """Puts a space, the end of a line or of a paragraph before the next text, if any comes."""
