@@ -7,6 +7,7 @@ string or a list of paragraphs (KILT); every other field is metadata. If the fir
 id, no record of that file may have one, and their ids are `<stem>-<line number>`.
 """
 
+import io
 import json
 import os
 import re
@@ -25,11 +26,13 @@ from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
 from quoth.errors import FileWarning, InputError, brief
 from quoth.records import Document
 from quoth.source_map import encode
-from quoth.sources import man, markdown, rst
 from quoth.sources.files import (
     DAMAGE,
+    FILES,
+    MOST_IN_RECORD,
     OPENERS,
     PARSERS,
+    TEXTS,
     Source,
     bare,
     check_parsers,
@@ -38,9 +41,10 @@ from quoth.sources.files import (
     markup_of,
     sources_of,
     tell,
+    unpacked,
 )
-from quoth.sources.source import Source as Marked
-from quoth.sources.worker import Worker
+from quoth.sources.source import MOST_CHARACTERS
+from quoth.sources.worker import Read, Worker
 from quoth.storage import fsync_path, naming, refuse_unless_plain
 
 Records = Generator[tuple[int, Any], None, None]
@@ -104,8 +108,8 @@ def read_paths(
     paths: Iterable[str | Path], format: str | None, skip_bad: bool, on_bad: OnBad | None
 ) -> list[Iterator[Document]]:
     """The same, path by path; to be read in this order."""
-    if format is not None and format not in (*_READERS, *PARSERS):
-        raise InputError(f"format {format!r} is not one of {', '.join((*_READERS, *PARSERS))}")
+    if format is not None and format not in (*_READERS, *FILES):
+        raise InputError(f"format {format!r} is not one of {', '.join((*_READERS, *FILES))}")
     sources = [sources_of(path, format) for path in paths]
     if not skip_bad:
         check_parsers(format for format, _, _ in chain.from_iterable(sources))
@@ -180,9 +184,10 @@ def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners) -> Iterat
 
 def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners) -> Iterator[Document]:
     """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
-    receives the errors of records; a file that cannot be opened, or is damaged, raises InputError."""
+    receives the errors of records, and of files that cannot be read to their end."""
     hinted = False
-    readers = _READERS | {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
+    readers = _READERS | {format: partial(_read_text, format=format, worker=worker) for format in TEXTS}
+    readers |= {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
     for source in sources:
         format, file, name = source
         try:
@@ -194,7 +199,9 @@ def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Own
                         hinted = True
                     yield document
         except DAMAGE as error:
-            raise InputError(f"{file}: cannot be read ({_reason(error)})") from error
+            bad(InputError(f"{file}: cannot be read ({_reason(error)})"))
+        except InputError as error:
+            bad(error)
 
 
 def open_file(file: str | Path) -> IO[bytes]:
@@ -202,10 +209,15 @@ def open_file(file: str | Path) -> IO[bytes]:
     if str(file) == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)
     if isinstance(file, Path):
-        return cast(IO[bytes], OPENERS.get(file.suffix, Path.open)(file, "rb"))
+        opener = OPENERS.get(file.suffix)
+        return file.open("rb") if opener is None else unpacked(opener(file, "rb"), file.stat().st_size)
     import fsspec
 
-    return cast(IO[bytes], fsspec.open(file, "rb", compression="infer").open())
+    opened = fsspec.open(file, "rb", compression="infer")
+    stream = cast(IO[bytes], opened.open())
+    if opened.compression is None:
+        return io.BufferedReader(cast(io.RawIOBase, stream))
+    return unpacked(stream, opened.fs.size(opened.path) or 0)
 
 
 @contextmanager
@@ -305,7 +317,11 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def _read_jsonl(stream: IO[bytes], name: str) -> Records:
-    for number, line in enumerate(stream, 1):
+    for number, line in enumerate(iter(partial(stream.readline, MOST_IN_RECORD + 1), b""), 1):
+        if len(line) > MOST_IN_RECORD:
+            raise InputError(f"{name}:{number}: a line of more than {MOST_IN_RECORD:,} bytes; is it JSONL?")
+        if line.isspace():
+            continue
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             if text.strip():
@@ -326,7 +342,12 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
         return value if isinstance(value, (str, int, type(None))) else json.loads(json.dumps(value, default=str))
 
     try:
-        batches = parquet.ParquetFile(stream).iter_batches(batch_size=256)
+        file = stream if stream.seekable() else io.BytesIO(_whole(stream, _MOST_BYTES))
+    except ValueError as error:
+        yield 0, error
+        return
+    try:
+        batches = parquet.ParquetFile(file).iter_batches(batch_size=256)
         named = (batch.rename_columns(tables.distinct(batch.schema.names)) for batch in batches)
         rows = (row for batch in named for row in batch.to_pylist())
         for number, row in enumerate(rows, 1):
@@ -335,32 +356,39 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
         raise InputError(f"{name}: not a Parquet file that can be read ({error})") from error
 
 
-def _read_text(stream: IO[bytes], name: str, read: Callable[[str], Marked]) -> Records:
-    """A text, without its markup."""
+def _read_text(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
+    """A text as it is, with the lines that it has, or without its markup, which is read in a process of its own."""
     try:
-        text, encoding = decode(stream.read())
+        text, encoding = decode(_whole(stream, MOST_CHARACTERS))
     except ValueError as error:
         yield 1, error
         return
     tell(name, encoding)
-    source = read(text)
-    yield 0, _of_file(name, source.text, encode(source.kind, source.runs), source.metadata)
+    try:
+        yield 0, _of_file(name, *(_as_it_is(text) if format == "text" else worker.read(format, text)))
+    except ValueError as error:
+        yield 0, error
 
 
-def _lines(text: str) -> Marked:
-    """A text as it is, and where its lines are."""
+def _as_it_is(text: str) -> Read:
+    """A text, and where its lines are."""
     lines = enumerate(_LINE.finditer(text), 1)
-    return Marked(text, [(*line.span(1), number) for number, line in lines if line[1]], {}, "line")
+    return Read(text, encode("line", [(*line.span(1), number) for number, line in lines if line[1]]), {})
+
+
+def _whole(stream: IO[bytes], most: int) -> bytes:
+    """All bytes of a file. Raises ValueError if there are more than these."""
+    content = stream.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"more than {most:,} bytes; split it")
+    return content
 
 
 def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
     """A file that a parser reads, in a process of its own."""
-    content = stream.read(_MOST_BYTES + 1)
     try:
         check_parsers([format])
-        if len(content) > _MOST_BYTES:
-            raise ValueError(f"more than {_MOST_BYTES:,} bytes; split it")
-        yield 0, _of_file(name, *worker.read(format, content))
+        yield 0, _of_file(name, *worker.read(format, _whole(stream, _MOST_BYTES)))
     except (InputError, ValueError) as error:
         yield 0, ValueError(str(error))
 
@@ -371,12 +399,9 @@ def _of_file(name: str, text: str, source_map: bytes, facts: Mapping[str, Any]) 
     return Document(name, facts.get("title") or bare(Path(name)).stem, text, metadata, source_map)
 
 
-MARKED = {"markdown": markdown.read, "rst": rst.read, "man": man.read}
 _READERS: dict[str, Reader] = {
     "jsonl": _read_jsonl,
     "csv": tables.read,
     "tsv": partial(tables.read, delimiter="\t"),
     "parquet": _read_parquet,
-    "text": partial(_read_text, read=_lines),
-    **{name: partial(_read_text, read=read) for name, read in MARKED.items()},
 }

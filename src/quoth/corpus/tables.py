@@ -38,6 +38,7 @@ def read(stream: IO[bytes], name: str, delimiter: str | None = None) -> "Records
         first = [*islice(lines, _SAMPLE)]
         table = csv.reader(chain(first, lines), delimiter=delimiter or _delimiter(first))
         while True:
+            characters.taken = 0
             try:
                 cells = next(table, None)
             except csv.Error as error:

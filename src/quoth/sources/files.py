@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from errno import EFBIG
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +32,12 @@ Source = tuple[str, str | Path, str]
 OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 """What these raise if a file cannot be read, or is damaged."""
+MOST_IN_RECORD = 1 << 26
+"""Bytes or characters of a line of JSONL or a row of a table, which takes up to 22 times as much memory while it is
+read."""
+_MOST_UNPACKED, _MOST_TIMES = 200_000_000, 100
+"""Bytes, and times its own size, to which a compressed file may unpack, whichever is more: text that was written by
+people is compressed to a tenth, a trap to a millionth."""
 _FORMATS_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _FORMATS_BY_SUFFIX |= {".txt": "text", ".md": "markdown", ".markdown": "markdown", ".rst": "rst"}
 _FORMATS_BY_SUFFIX |= {".html": "html", ".htm": "html", ".xhtml": "html"}
@@ -50,6 +57,32 @@ FILES = (*TEXTS, *PARSERS)
 """The formats of which a file is one document."""
 _REMEDY = "convert it, or name its format (--format, format=)"
 _MOST_KINDS = 8
+_PART = 1 << 17
+
+
+def unpacked(stream: IO[bytes], size: int) -> IO[bytes]:
+    """What a compressed file of this size unpacks to, which is read in parts. Reading more than it may raises OSError."""
+    return io.BufferedReader(_Unpacked(stream, max(_MOST_UNPACKED, _MOST_TIMES * size)), _PART)
+
+
+class _Unpacked(io.RawIOBase):
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self._stream, self._most, self._left = stream, most, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        part = self._stream.read(len(buffer))
+        self._left -= len(part)
+        if self._left < 0:
+            raise OSError(EFBIG, f"it unpacks to more than {self._most:,} bytes; unpack it, or split it")
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 def sources_of(path: str | Path, format: str | None) -> list[Source]:
@@ -270,13 +303,33 @@ def _fitting(content: bytes) -> list[str]:
     return sorted(names.intersection(_GUESSES), key=_GUESSES.index)
 
 
+class Lines:
+    """The lines of a long file. Raises OSError if there are more than `MOST_IN_RECORD` characters since `taken` was set
+    to 0: a row of a table may have several lines, or, if a quotation mark is missing, all of them."""
+
+    def __init__(self, characters: IO[str]) -> None:
+        self._characters, self.taken = characters, 0
+
+    def __iter__(self) -> "Lines":
+        return self
+
+    def __next__(self) -> str:
+        line = self._characters.readline(MOST_IN_RECORD + 1)
+        self.taken += len(line)
+        if self.taken > MOST_IN_RECORD:
+            raise OSError(EFBIG, f"a row of more than {MOST_IN_RECORD:,} characters; is a quotation mark missing?")
+        if not line:
+            raise StopIteration
+        return line
+
+
 @contextmanager
-def text_stream(stream: IO[bytes]) -> Iterator[tuple[IO[str], str]]:
+def text_stream(stream: IO[bytes]) -> Iterator[tuple[Lines, str]]:
     """The characters of a long file, and its encoding, which its first megabyte decides.
 
     Line ends stay as they are. Bytes that the encoding lacks become lone surrogates, which no document may contain.
     """
-    head = stream.read(_HEAD) + stream.readline()
+    head = stream.read(_HEAD) + stream.readline(MOST_IN_RECORD)
     try:
         encoding = UTF_16 if head.startswith(_BOMS) else encoding_of(head)
     except ValueError:
@@ -285,7 +338,7 @@ def text_stream(stream: IO[bytes]) -> Iterator[tuple[IO[str], str]]:
         io.BufferedReader(_Joined(head, stream)), encoding=encoding, errors="surrogateescape", newline=""
     )
     try:
-        yield lines, encoding
+        yield Lines(lines), encoding
     finally:
         lines.detach()
 
