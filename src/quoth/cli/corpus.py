@@ -20,6 +20,7 @@ from quoth.cli.options import (
     ChangedCorpus,
     CorpusDir,
     Documents,
+    FollowLinks,
     FormatName,
     Json,
     OwnCorpusDir,
@@ -67,6 +68,7 @@ def index(
     ],
     splitter: SplitterName = "blocks:120",
     skip_bad: SkipBad = False,
+    follow_links: FollowLinks = False,
     format: FormatName = None,
     vectors: Annotated[
         bool,
@@ -96,7 +98,7 @@ def index(
         raise InputError("--vectors does not work with --ray; leave it out, and use quoth embed --keys passages")
     if block and not ray:
         raise InputError(f"--block is {block}, which works with --ray only; leave it out")
-    inputs = Inputs(docs, format, skip_bad)
+    inputs = Inputs(docs, format, skip_bad, follow_links)
     folder, write = _on_ray(output, block) if ray else (_here(output), Corpus.add)
     with no_empty_folder(folder):
         corpus = Corpus.create(folder, splitter=splitter)
@@ -144,7 +146,13 @@ def _on_ray(output: str, block: int | None) -> "tuple[Path, Callable[..., int]]"
 
 
 @app.command(rich_help_panel=PANEL)
-def add(directory: ChangedCorpus, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
+def add(
+    directory: ChangedCorpus,
+    docs: Documents,
+    skip_bad: SkipBad = False,
+    follow_links: FollowLinks = False,
+    format: FormatName = None,
+) -> None:
     """Add documents to a corpus: all of them in one commit, or none.
 
     To replace documents that are in it already, use quoth replace.
@@ -153,7 +161,7 @@ def add(directory: ChangedCorpus, docs: Documents, skip_bad: SkipBad = False, fo
     Example:
       quoth add wiki.quoth more.jsonl
     """
-    inputs = Inputs(docs, format, skip_bad)
+    inputs = Inputs(docs, format, skip_bad, follow_links)
     with changing(directory) as corpus, counting("adding", "documents") as progress:
         corpus.add(inputs.with_text(), progress=progress)
     inputs.report()
@@ -171,6 +179,7 @@ def replace(
         typer.Option("--delete-missing", help="Also delete documents whose files are no longer in a folder of DOCS."),
     ] = False,
     skip_bad: SkipBad = False,
+    follow_links: FollowLinks = False,
     format: FormatName = None,
 ) -> None:
     """Replace documents with new versions, and add new ones.
@@ -187,7 +196,7 @@ def replace(
     """
     if delete_missing and "://" in directory:
         raise InputError(f"--delete-missing needs a folder's record, which {directory} has not; leave it out")
-    inputs = Inputs(docs, format, skip_bad)
+    inputs = Inputs(docs, format, skip_bad, follow_links)
     if delete_missing and not inputs.folders:
         raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
     with changing(directory) as corpus:

@@ -69,6 +69,7 @@ def read_documents(
     format: str | None = None,
     skip_bad: bool = False,
     on_bad: Callable[[InputError], None] | None = None,
+    follow_links: bool = False,
 ) -> Iterator[Document]:
     """Read documents from files and folders, one after another.
 
@@ -86,6 +87,7 @@ def read_documents(
             odp, ods, doc, rtf, ppt, xls, epub or eml. Default: what the suffix says, with or without .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
+        follow_links (bool): Also read what symbolic links in a folder lead to, outside it too. Default: False.
 
     Returns:
         An iterator of the documents.
@@ -101,16 +103,20 @@ def read_documents(
         >>> [document.title for document in quoth.read_documents("notes.jsonl")]
         ['A title']
     """
-    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad))
+    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad, follow_links))
 
 
 def read_paths(
-    paths: Iterable[str | Path], format: str | None, skip_bad: bool, on_bad: OnBad | None
+    paths: Iterable[str | Path],
+    format: str | None,
+    skip_bad: bool,
+    on_bad: OnBad | None,
+    follow_links: bool = False,
 ) -> list[Iterator[Document]]:
     """The same, path by path; to be read in this order."""
     if format is not None and format not in (*_READERS, *FILES):
         raise InputError(f"format {format!r} is not one of {', '.join((*_READERS, *FILES))}")
-    sources = [sources_of(path, format) for path in paths]
+    sources = [sources_of(path, format, follow_links) for path in paths]
     if not skip_bad:
         check_parsers(format for format, _, _ in chain.from_iterable(sources))
     bad, owners = partial(bad_record, skip_bad, on_bad), Owners()

@@ -45,6 +45,8 @@ _FORMATS_BY_SUFFIX |= {f".{name}": name for name in ("pdf", "docx", "pptx", "xls
 _SUFFIXES = f"{', '.join(_FORMATS_BY_SUFFIX)}, .1 to .9 (manual pages)"
 _FORMATS_BY_SUFFIX |= {f".{name}": name for name in WRITES}
 _FORMATS_BY_SUFFIX |= {".docm": "docx", ".pptm": "pptx", ".ppsx": "pptx", ".xlsm": "xlsx"}
+_UNSEEN = re.compile(r"\.|~\$")
+"""How the names of hidden files and of Office's lock files begin."""
 _SECTION = re.compile(r"\.[1-9][a-z]{0,12}")
 PARSERS = {"pdf": "pypdfium2", "html": "selectolax", "eml": "selectolax"}
 PARSERS |= {"docx": "lxml", "pptx": "pptx", "xlsx": "openpyxl", "epub": "selectolax"}
@@ -85,7 +87,7 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def sources_of(path: str | Path, format: str | None) -> list[Source]:
+def sources_of(path: str | Path, format: str | None, follow_links: bool = False) -> list[Source]:
     """Every file of a path: its format, the file, and its name relative to the path.
 
     Warns of a folder's files that are left out. Raises InputError if there is no file, or a folder cannot be read.
@@ -96,7 +98,7 @@ def sources_of(path: str | Path, format: str | None) -> list[Source]:
         return _remote_sources(str(path), format)
     path = Path(path)
     if path.is_dir():
-        named = files_below(path)
+        named = files_below(path, follow_links)
         if found := readable(named, format, path):
             return found
         there = f" (there are {kinds})" if (kinds := _kinds(name for _, name in named)) else ""
@@ -134,21 +136,52 @@ def _read_as(file: str | Path) -> str | None:
     return kind
 
 
-def files_below(folder: Path) -> list[tuple[Path, str]]:
-    """The files below a folder, and their names relative to it, without hidden ones and corpora. Raises InputError if a
-    folder cannot be read."""
+def files_below(folder: Path, follow_links: bool = False) -> list[tuple[Path, str]]:
+    """The files below a folder, and their names relative to it, without hidden ones, locks of Office and corpora.
+
+    A link to a file counts as one if that is another of these files. With `follow_links`, every link does, and those to
+    folders are followed, each folder once. Others are left out; a FileWarning names those that lead out of the folder.
+    Raises InputError if a folder cannot be read.
+    """
 
     def refuse(error: OSError) -> None:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}); change its permissions, or move it")
 
-    files: list[Path] = []
-    for where, folders, names in os.walk(folder, onerror=refuse):
-        if COMMITTED in names and "segments" in folders:
-            folders.clear()  # a corpus
-            continue
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        files += [Path(where, name) for name in names if not name.startswith(".")]
-    return [(file, file.relative_to(folder).as_posix()) for file in sorted(files) if file.is_file()]
+    root, files, outside = folder.resolve(), list[Path](), list[Path]()
+    pending, seen = [folder], set[str]()
+    for top in pending:  # which grows
+        for where, folders, names in os.walk(top, onerror=refuse):
+            if (real := os.path.realpath(where)) in seen or (COMMITTED in names and "segments" in folders):
+                folders.clear()  # a corpus, or read already
+                continue
+            seen.add(real)
+            folders[:] = [name for name in folders if not _UNSEEN.match(name)]
+            linked = [path for path in (Path(where, name) for name in folders) if path.is_symlink()]
+            files += [Path(where, name) for name in names if not _UNSEEN.match(name)]
+            if follow_links:
+                pending += linked
+            else:
+                outside += [path for path in linked if not _target(path).is_relative_to(root)]
+    if not follow_links:
+        leading = {path: _target(path) for path in files if path.is_symlink()}
+        outside += [path for path, target in leading.items() if not target.is_relative_to(root)]
+        left_out = {path for path, target in leading.items() if not _is_seen(target, root)}
+        files = [path for path in files if path not in left_out]
+    named = [(file, file.relative_to(folder).as_posix()) for file in sorted(files) if file.is_file()]
+    if outside:
+        links = few([path.relative_to(folder).as_posix() for path in sorted(outside)])
+        remedy = "--follow-links (follow_links= in Python) reads what is there"
+        warnings.warn(FileWarning(f"left out links that lead out of {folder} ({links}); {remedy}"), stacklevel=2)
+    return named
+
+
+def _target(link: Path) -> Path:
+    return Path(os.path.realpath(link))
+
+
+def _is_seen(file: Path, root: Path) -> bool:
+    """Whether a file is below a folder, and no part of its path is hidden."""
+    return file.is_relative_to(root) and not any(map(_UNSEEN.match, file.relative_to(root).parts))
 
 
 def _remote_sources(url: str, format: str | None) -> list[Source]:
@@ -163,8 +196,8 @@ def _remote_sources(url: str, format: str | None) -> list[Source]:
         raise InputError(f"{url}: cannot be read ({error})") from error
     base = root.rstrip("/") if is_folder else root.rpartition("/")[0]
     relative = [(file, file.removeprefix(base).lstrip("/")) for file in files]
-    hidden = re.compile(r"(^|/)\.")
-    named = [(system.unstrip_protocol(file), name) for file, name in relative if not hidden.search(name)]
+    visible = [(file, name) for file, name in relative if not any(map(_UNSEEN.match, name.split("/")))]
+    named = [(system.unstrip_protocol(file), name) for file, name in visible]
     if not (found := readable(named, format, url)):
         raise InputError(f"{url}: no file there ends in {_SUFFIXES}; {_REMEDY}")
     return found
