@@ -262,6 +262,8 @@ _ALIKE_CHAOS, _ALIKE_COHERENCE = 0.05, 0.08
 """How much worse an encoding may fit and still be taken for being more frequent. Mixtures of western sentences in
 cp1252 fit cp1250 better by up to 0.08 (German with a £ in it); Turkish fits cp1254 better by 0.1."""
 _SAMPLE, _HEAD = 1 << 16, 1 << 20
+_INSIDE = bytes(range(0x30, 0x100))
+"""Bytes of which characters of several bytes consist."""
 _BINARY = "binary, or in an encoding that is not recognised"
 _MARKUP = {
     "HTML": ((".html", ".htm", ".xhtml"), re.compile(r"\s*<(!doctype html|html)\b", re.IGNORECASE)),
@@ -322,7 +324,8 @@ def _fitting(content: bytes) -> list[str]:
     lines = io.BytesIO()
     for line in content.splitlines(keepends=True):
         if not line.isascii():
-            lines.write(line)
+            # Of a longer one what ends with a space or a mark, so that no character is cut.
+            lines.write(line if len(line) <= _HEAD else line[:_HEAD].rstrip(_INSIDE) or line[:_HEAD])
             if lines.tell() > _SAMPLE:
                 break
     # Its own order prefers cp775 and cp1250 to cp1252 where both fit, so that French quotation marks become letters.
