@@ -349,7 +349,23 @@ def test_numbers_of_items(text: str, phrase: str, is_mark: bool) -> None:
     assert is_mark_of_item(text, at, at + len(phrase)) is is_mark
 
 
-DENSE = ("1.1.1.", "(", "!", '"', "…", ",a", "a-", "x9Y", "0123456789", "。", "॥", "😀", "a\u0301\u0302", "!!!! ", "((((\n")
+DENSE = (
+    "1.1.1.",
+    "(",
+    "!",
+    '"',
+    "…",
+    ",a",
+    "a-",
+    "x9Y",
+    "0123456789",
+    "。",
+    "॥",
+    "😀",
+    "a\u0301\u0302",
+    "!!!! ",
+    "((((\n",
+)
 
 
 @pytest.mark.parametrize("piece", DENSE)

@@ -67,7 +67,8 @@ def sync(
     """Bring a corpus in step with a folder; with `dry_run`, only say what would be done.
 
     A file that cannot be read, or has a broken record, keeps the documents that it had. Files that `.quothignore` names
-    (gitignore's patterns) count as not there; so do links that lead out of the folder, unless `follow_links`. `progress` gets the number of files looked at, and of all.
+    (gitignore's patterns) count as not there; so do links that lead out of the
+    folder, unless `follow_links`. `progress` gets the number of files looked at, and of all.
 
     Raises InputError if the folder is not there or has no file that can be read, unless `delete_all` says that all may
     be deleted; CorruptionError if the record is damaged; and as `Corpus.replace` does.

@@ -63,7 +63,7 @@ _PART = 1 << 17
 
 
 def unpacked(stream: IO[bytes], size: int) -> IO[bytes]:
-    """What a compressed file of this size unpacks to, which is read in parts. Reading more than it may raises OSError."""
+    """What a compressed file of this size unpacks to. Raises OSError when more of it is read than it may unpack to."""
     return io.BufferedReader(_Unpacked(stream, max(_MOST_UNPACKED, _MOST_TIMES * size)), _PART)
 
 

@@ -70,7 +70,8 @@ class Worker:
             self._start()
         sent = content.encode() if isinstance(content, str) else content
         # Of its processor, which does not depend on what else the machine does; LibreOffice has a limit of its own.
-        seconds = self._seconds if "format" in given else min(self._seconds, SECONDS_EACH + SECONDS_PER_BYTE * len(sent))
+        seconds = SECONDS if "format" in given else SECONDS_EACH + SECONDS_PER_BYTE * len(sent)
+        seconds = min(self._seconds, seconds)
         asked = {"function": function, "given": given, "is_text": isinstance(content, str), "seconds": seconds}
         reply, is_late = None, False
         try:
@@ -93,14 +94,14 @@ class Worker:
         with there:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "quoth.sources.worker", str(self._memory)],
-                stdin=there,
-                stdout=there,
+                stdin=there.fileno(),
+                stdout=there.fileno(),
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         here.settimeout(self._seconds)
         with here:  # which ends with its stream
-            self._stream = here.makefile("rwb")
+            self._stream = cast(IO[bytes], here.makefile("rwb", BUFFER))
 
     def close(self) -> int | None:
         """Ends the process, if there is one; how it ended."""
@@ -159,14 +160,14 @@ def main(memory: int) -> None:
     """Reads files from standard input until it ends."""
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    stream, replies = (open(number, mode, BUFFER, closefd=False) for number, mode in enumerate(("rb", "wb")))
     sys.stdout = sys.stderr  # what a parser prints
-    while (asked := _received(stream, 1)) is not None:
-        head, [content] = asked
-        with suppress(ValueError, OSError):  # a lower limit is set already
-            most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + head["seconds"]), most))
-        _send(replies, *_answered(head, content))
+    with open(0, "rb", BUFFER) as stream, open(1, "wb", BUFFER) as replies:
+        while (asked := _received(stream, 1)) is not None:
+            head, [content] = asked
+            with suppress(ValueError, OSError):  # a lower limit is set already
+                most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+                resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + head["seconds"]), most))
+            _send(replies, *_answered(head, content))
 
 
 if __name__ == "__main__":
