@@ -23,12 +23,12 @@ from benchmarks.measure import SAMPLES, alone, available_bytes, machine, seconds
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import ScoredPhrases
 from quoth.datasets.blanks import KINDS, draw_blanks
 from quoth.index.codes import Codes
 from quoth.index.key_table import FILES, KeyHits, KeyTable
 from quoth.index.search import deal, live, search_exactly, search_together
 from quoth.index.tables import KeyTables
+from quoth.npm.phrases import ScoredPhrases
 from quoth.storage import read_json
 from quoth.timing import timed
 

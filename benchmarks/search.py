@@ -16,10 +16,8 @@ import torch
 from benchmarks.embedded import K, add_seconds, folder_bytes
 from benchmarks.measure import SAMPLES, Result, best_seconds, cpu_seconds
 from quoth import NPM, Corpus, Document, read_documents
-from quoth.answers.candidates import SPARE_PIECES
 from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import ScoredPhrases
 from quoth.arrays import save_array
 from quoth.encoders.transformer import Transformer, pad
 from quoth.hub import locate
@@ -27,7 +25,9 @@ from quoth.index.codes import DEPTH, Codes, build_codes
 from quoth.index.key_table import KeyHits, KeyTable, save_columns
 from quoth.index.search import search_exactly, search_tables
 from quoth.index.vectors import KeyVectors, Quantizer, Spread, stored
+from quoth.npm.candidates import SPARE_PIECES
 from quoth.npm.config import NPMConfig
+from quoth.npm.phrases import ScoredPhrases
 from quoth.records import Prediction
 from quoth.storage import seal_folder
 from quoth.text.boundaries import MAY_END, MAY_START, SPACE_BEFORE

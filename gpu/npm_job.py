@@ -17,12 +17,10 @@ import io
 import itertools
 import json
 import lzma
-import queue
 import shutil
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +48,8 @@ from quoth.training.recipes import RECIPES
 
 TOKENS = "tokens.npz.xz"
 CUDA = torch.cuda.is_available()
+WAIT = 600.0
+"""Seconds after which a batch that does not come ends the run with an error."""
 SHOWN_EVERY = 15.0
 """Seconds between lines of the log."""
 OFFSETS = ("offsets", "title_offsets")
@@ -74,29 +74,42 @@ def unpack(file: Path) -> TokenizedDocuments:
     return TokenizedDocuments(**arrays | {name: np.cumsum([0, *arrays[name]]) for name in OFFSETS})
 
 
-class Batches(Dataset[list[Batch]]):
-    """Those of each step, with masked or with clean keys."""
+class Batches(Dataset[tuple[int, list[Batch]]]):
+    """The phase (0: masked keys, 1: clean ones) and the batches of a step."""
 
-    def __init__(self, task: NPMTask, config: TrainConfig) -> None:
-        self._task, self._config = task, config
+    def __init__(self, task: NPMTask, configs: Sequence[TrainConfig]) -> None:
+        self._task, self._configs = task, configs
 
-    def __getitem__(self, step: int) -> list[Batch]:
-        self._task.config = self._config
-        return self._task.batches(step)
+    def __getitem__(self, phase_and_step: tuple[int, int]) -> tuple[int, list[Batch]]:
+        phase, step = phase_and_step
+        self._task.config = self._configs[phase]
+        return phase, self._task.batches(step)
 
 
-def made_ahead(task: NPMTask, config: TrainConfig, workers: int) -> Iterator[list[Batch]]:
-    """The batches of one step after another, from processes that have begun when this returns."""
-    steps: Any = itertools.count()
-    loader = DataLoader(Batches(task, config), batch_size=None, sampler=steps, num_workers=workers, collate_fn=list)
-    ready: queue.Queue[list[Batch]] = queue.Queue(3)
+class MadeAhead:
+    """The phase and the batches of one step after another, made by other processes.
 
-    def fill(batches: Iterator[list[Batch]]) -> None:
-        for each in batches:
-            ready.put(each)
+    One loader serves both phases, because its processes are forked from this one: a second loader would be forked while
+    the first one's threads run, and its processes would inherit locks that nobody releases. Batches that were ordered
+    before `phase` changed still come.
+    """
 
-    threading.Thread(target=fill, args=[iter(loader)], daemon=True).start()
-    return iter(ready.get, None)
+    def __init__(self, task: NPMTask, configs: Sequence[TrainConfig], workers: int, phase: int) -> None:
+        self.phase = phase
+        options: dict[str, Any] = {"num_workers": workers, "timeout": WAIT, "collate_fn": tuple}
+        self._made = iter(DataLoader(Batches(task, configs), batch_size=None, sampler=self._orders(), **options))
+
+    def _orders(self) -> Iterator[tuple[int, int]]:
+        """Both phases' first steps, then those of the phase that is on."""
+        steps = [itertools.count(), itertools.count()]
+        for phase in (0, 1):
+            yield phase, next(steps[phase])
+        while True:
+            yield self.phase, next(steps[self.phase])
+
+    def __next__(self) -> tuple[int, list[Batch]]:
+        made: tuple[int, list[Batch]] = next(self._made)
+        return made
 
 
 def train(options: argparse.Namespace) -> dict[str, Any]:
@@ -125,12 +138,12 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     task = NPMTask(encoder, tokenizer, npm, unpack(options.input / TOKENS), masked)
     # The processes copy this one as it is before it has used the GPU.
-    sources = [made_ahead(task, config, options.workers) for config in (masked, clean)]
-    waiting = [next(source) for source in sources]
+    made = MadeAhead(task, (masked, clean), options.workers, phase=int(options.masked <= 0))
+    first = dict([next(made), next(made)])
     model = task.model.to("cuda" if CUDA else "cpu")
     pad_id = int(hf.pad_token_id)
     if options.teacher:
-        contrast: Contrast = Distillation(model, pad_id, npm, clean, Teacher.load(clean, npm, hf), waiting[1])
+        contrast: Contrast = Distillation(model, pad_id, npm, clean, Teacher.load(clean, npm, hf), first[1])
     else:
         contrast = Contrast(model, pad_id, npm, clean, SINGLE_PROCESS)
     torch.set_float32_matmul_precision("high")
@@ -138,7 +151,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         task.parameters.values(), lr=options.rate, weight_decay=masked.weight_decay, fused=CUDA
     )
     if options.compile:  # which takes minutes, and is no part of what the learning rate follows
-        contrast.backward(waiting[0][0])
+        contrast.backward(first[0][0])
         optimizer.zero_grad()
     began = shown = saved = time.perf_counter()
     seconds = options.seconds - (began - entered)
@@ -149,8 +162,9 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         rate = options.rate * share_of_rate(done)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        phase = int(done >= options.masked)
-        for batch in next(sources[phase]):
+        made.phase = int(done >= options.masked)
+        phase, batches = next(made)
+        for batch in batches:
             losses.append(contrast.backward(batch))
             tokens += batch.num_tokens
         torch.nn.utils.clip_grad_norm_(task.parameters.values(), masked.max_grad_norm)
@@ -197,7 +211,7 @@ def main() -> None:
     parser.add_argument("--teacher-base", type=Path, help="the folder of its base, whole or as pack.py makes it")
     parser.add_argument("--rank", type=int, default=64)
     parser.add_argument("--compile", action="store_true", help="compile the encoder, which took 215 s on an H100")
-    parser.add_argument("--workers", type=int, default=6, help="processes that make batches, for each kind of keys")
+    parser.add_argument("--workers", type=int, default=12, help="processes that make batches")
     parser.add_argument("--save", type=float, default=120.0, help="seconds from one adapter to the next")
     parser.add_argument("--seed", type=int, default=21)
     parser.add_argument("--unpack", action="store_true", help="make a model's folder of what came back")

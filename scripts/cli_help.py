@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args, get_origin
 
 from quoth.cli.main import program
 from quoth_eval.papers import CORPORA, MODELS, items
-from quoth_eval.reproduce import Call, ended, eval_words, needs
+from quoth_eval.published import Published, printed
+from quoth_eval.reproduce import Call, captioned, ended, eval_words, needs
 from quoth_eval.trainings import settings, train_words, trained
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -94,7 +95,8 @@ def catalogue() -> str:
         if item.paper != paper:
             paper = item.paper
             lines += [f"## {paper}\n", f"{item.source}.\n", f"{item.about}\n"]
-        lines += [f"### {item.id}\n", f"{ended(item.shows)}\n"]
+        lines += [f"### {item.id}\n", f"{captioned(item)}\n"]
+        lines += _published(item.published) if item.published else []
         if item.cannot:
             lines += [f"Cannot be run here: {ended(item.cannot)}\n"]
             continue
@@ -105,6 +107,16 @@ def catalogue() -> str:
         lines += [f"quoth reproduce {item.id} --model RUN -o OUT"] if item.log else []
         lines += ["```\n"]
     return "\n".join(lines)
+
+
+def _published(table: Published) -> list[str]:
+    """The paper's numbers, with ours for the same columns below them."""
+    rows = [*table.rows, *((f"**here**: [{system}]({page})", values) for system, page, values in table.ours)]
+    lines = [f"| {' | '.join(['', *(column.name for column in table.columns)])} |"]
+    lines += [f"|---|{'---:|' * len(table.columns)}"]
+    lines += [f"| {' | '.join([system, *map(printed, values)])} |" for system, values in rows]
+    about = "; ".join(filter(None, [f"Searched in the paper: {table.corpus}", table.note]))
+    return ["\n".join(lines), f"\n{about}.\n"]
 
 
 def main() -> int:

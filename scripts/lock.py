@@ -30,7 +30,7 @@ def pins(file: Path) -> list[str]:
 
 
 def compiled(wanted: list[str]) -> dict[str, str]:
-    """By name, the lines of everything that is required, hashes included."""
+    """By name, version and platforms, the lines of everything that is required, hashes included."""
     with tempfile.TemporaryDirectory() as folder:
         (source := Path(folder) / "wanted.in").write_text("\n".join(wanted), encoding="utf-8")
         platforms = ["--universal", "--python-version", "3.11.5"]
@@ -39,7 +39,7 @@ def compiled(wanted: list[str]) -> dict[str, str]:
     if done.returncode:
         sys.exit(done.stderr)
     blocks = re.split(r"\n(?=\S)", done.stdout.strip())
-    return {block.partition("==")[0]: block for block in blocks if not NOT_PINNED.match(block)}
+    return {block.partition(" \\")[0]: block for block in blocks if not NOT_PINNED.match(block)}
 
 
 def write(file: Path, blocks: dict[str, str]) -> None:
@@ -55,7 +55,7 @@ def main() -> None:
     for kind, before in AFTER.items():
         every = compiled([pin for part in (*before, kind) for pin in pins(files[part])])
         there = {block for part in before for block in made[part].values()}
-        made[kind] = {name: block for name, block in every.items() if block not in there}
+        made[kind] = {pin: block for pin, block in every.items() if block not in there}
         write(files[kind], made[kind])
 
 

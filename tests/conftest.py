@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from commands import Run
 
 MAY_SKIP = (
-    "could not import '(bm25s|matplotlib|umap)'",  # the extra eval, which make does not install
-    "umap-learn is not installed",
     "QUOTH_TEST_TASKS names no folder of tasks",  # published questions, which are nobody's to ship
-    "the site is built by Sphinx",  # `make site` does it, which .ci/run calls
-    "LibreOffice is not installed",  # a program in its place is
     "(Retriever|Tool).* (does not|not) support",  # LangChain's tests of what an integration may lack
 )
 _skipped: list[str] = []

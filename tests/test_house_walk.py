@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 from quoth import NPM
-from quoth.answers.candidates import find_candidates
 from quoth.answers.options import ResolvedOptions
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.keys import EncodedPassage
 from quoth.index.key_table import KeyTable
 from quoth.index.retriever import Retriever
 from quoth.index.search import search_all
+from quoth.npm.candidates import find_candidates
 from quoth.npm.config import NPMConfig
 from quoth.records import Document, Passage, Prediction
 from quoth.text.boundaries import boundary_flags, surface_group

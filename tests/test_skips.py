@@ -15,7 +15,7 @@ def test_of_one_that_is_not_listed() -> None:
     pytest.skip("not today")
 
 def test_of_one_that_is_listed() -> None:
-    pytest.skip("umap-learn is not installed")
+    pytest.skip("QUOTH_TEST_TASKS names no folder of tasks")
 """
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import ScoredPhrases
 from quoth.index.key_table import KeyHits, KeyTable
 from quoth.index.vectors import Quantizer, Spread
+from quoth.npm.phrases import ScoredPhrases
 from quoth.records import Passage, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 

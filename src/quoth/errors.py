@@ -115,6 +115,10 @@ class FileWarning(UserWarning):
     """Files of a folder are left out, or a file is read in a way that one should know."""
 
 
+class ComparisonWarning(UserWarning):
+    """A field that a condition compares with a date has values that are not dates; they are left out."""
+
+
 class TextCutWarning(UserWarning):
     """A text is longer than the encoder's input; only the part around its blank was read."""
 

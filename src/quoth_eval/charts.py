@@ -23,7 +23,7 @@ NEEDS_MATPLOTLIB = "matplotlib draws them; pip install '.[eval]' in a clone of Q
 _INK = "#010203"
 """Becomes the colour of the page's text."""
 _INKED = ("text.color", "axes.labelcolor", "axes.edgecolor", "grid.color", "xtick.color", "ytick.color")
-_STYLE = {
+_STYLE: Any = {
     **dict.fromkeys(_INKED, _INK),
     "axes.prop_cycle": "cycler('color', ['3f87c9', 'd9772b', '2fa072', 'b264b8', 'b8952a', 'd1566b', '7b8794'])",
     "axes.grid": True,

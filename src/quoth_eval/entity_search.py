@@ -188,23 +188,23 @@ def rarity(name: str, idfs: Mapping[str, float]) -> float:
 
 
 def rarity_groups(names: Sequence[str], idfs: Mapping[str, float], num_groups: int = NUM_GROUPS) -> dict[int, str]:
-    """Questions, by their numbers, in groups of about equal size by the rarity of their entities, whose names are given
-    ("" if unknown).
+    """Questions, by their numbers, in groups of equal size (the first ones may have one more) by the rank of the rarity
+    of their entities, whose names are given ("" if unknown).
 
-    Questions whose entity is unknown or has no terms are in no group; a value on an edge is in the upper group.
+    Questions of equal rarity keep their order, also across groups. Questions whose entity is unknown or has no terms
+    are in no group.
     """
     value_N = np.array([rarity(name, idfs) for name in names])
     known_K = np.flatnonzero(value_N > -np.inf)
     if not len(known_K):
         raise InputError("no question whose entity is known; give the templates (--set templates=FILE)")
-    edges = np.quantile(value_N[known_K], np.linspace(0, 1, num_groups + 1)).tolist()
-    place_K = np.searchsorted(edges[1:-1], value_N[known_K], side="right")
-    filled = np.unique(place_K).tolist()
-    told = {
-        place: f"rarity {at} of {len(filled)}, IDF {edges[place]:.2f} to {edges[place + 1]:.2f}"
-        for at, place in enumerate(filled, start=1)
+    ranked_K = known_K[np.argsort(value_N[known_K], kind="stable")]
+    groups = np.array_split(ranked_K, min(num_groups, len(ranked_K)))
+    return {
+        number: f"rarity {at} of {len(groups)}, IDF {value_N[group[0]]:.2f} to {value_N[group[-1]]:.2f}"
+        for at, group in enumerate(groups, start=1)
+        for number in group.tolist()
     }
-    return {number: told[place] for number, place in zip(known_K.tolist(), place_K.tolist(), strict=True)}
 
 
 def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: ZeroNER) -> None:

@@ -18,10 +18,10 @@ from quoth.arrays import Doubles
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, is_decoder, kinds_of, pad
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.ner.words import frame_of
 from quoth.npm.twin import LOGITS_PER_BATCH, load_lm, longest
 from quoth.records import Prediction
 from quoth.text.tokenizer import MASK, around_mask, batches_by_length
-from quoth.text.words import frame_of
 from quoth_eval.task import HITS
 
 MAX_NEW_TOKENS = 32

@@ -28,7 +28,7 @@ from quoth_eval.pages import Part as PagePart
 from quoth_eval.pages import Section, as_markdown, write_pictures
 from quoth_eval.papers import MODELS, Item, Part, Training
 from quoth_eval.report import Table
-from quoth_eval.summary import beside, log_section, published_for
+from quoth_eval.summary import beside, log_section
 from quoth_eval.systems import BASELINES, LIBRARIES, family_of
 from quoth_eval.tasks import find
 from quoth_eval.tasks.closed_files import present
@@ -36,7 +36,7 @@ from quoth_eval.trainings import num_pages, pages, settings, split_pages, train,
 
 Do = Callable[[Sequence[str]], str]
 """Runs `quoth` with these words, and returns what it prints."""
-Measured = tuple[str, Sequence[str], str, Sequence[Table]]
+Measured = tuple[str, Sequence[str], str, Sequence[PagePart]]
 """The name of what was measured, its command, what that printed, and the numbers to compare."""
 DIGITS = 8
 
@@ -302,15 +302,16 @@ def fingerprint(model: str) -> str:
     return ", with ".join([sha256_bytes(content)[:DIGITS], *(f"{each} {fingerprint(each)}" for each in named)])
 
 
-def _numbers(item: Item, part: Part, folder: Path) -> list[Table]:
-    """Our numbers in a run, with the paper's figures of this table below them, if they are recorded; of held-out pages,
-    which no paper measures, first all of ours."""
+def _numbers(item: Item, part: Part, folder: Path) -> list[PagePart]:
+    """Our numbers in a run, with the paper's of these columns below them; of held-out pages, which no paper measures,
+    first all of ours."""
     report = read_run(folder)
-    where = (item.source, item.table)
-    figures = [each for each in published_for(report.task) if item.table and (each.source, each.table) == where]
-    section = next(beside(report, figures if part.figures else []), None)
-    figures_too = [each for each in section.parts if isinstance(each, tuple)] if section else []
-    return [report.table(())] * (part.heldout or not section) + figures_too
+    table, found = item.published, list[PagePart]()
+    if table is not None:
+        shown = [each for each in table.columns if each.name in part.columns and report.task in each.measures]
+        sections = beside(report, [(table, shown)] if shown else [])
+        found = [each for section in sections for each in section.parts[1:]]
+    return [report.table(())] * (part.heldout or not found) + found
 
 
 def _page(
@@ -329,11 +330,16 @@ def _page(
 
 def _about(item: Item, call: Call) -> Section:
     numbers = "Means" if item.log else "Percentages"
-    about = [ended(item.shows), f"Paper: {item.source}.", f"What differs: {item.about} {item.differs}".rstrip()]
+    about = [captioned(item), f"Paper: {item.source}.", f"What differs: {item.about} {item.differs}".rstrip()]
     about.append(f"Seed {call.seed}, Quoth {__version__}. {numbers} with 95 % intervals.")
     if call.limit:
         about.append(f"This is a look, with --limit {call.limit}; the whole needs another folder.")
     return Section("What it shows", about)
+
+
+def captioned(item: Item) -> str:
+    """The paper's caption, and what is measured here; of ours, that it is of no paper."""
+    return f"Ours, of no paper. {ended(item.shows)}" if item.ours else f"“{item.caption}” Here: {ended(item.shows)}"
 
 
 def ended(text: str) -> str:

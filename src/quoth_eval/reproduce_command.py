@@ -135,12 +135,12 @@ def _named(given: list[str]) -> dict[str, Path]:
 
 def _list(data: Path | None, corpora: Mapping[str, Path]) -> None:
     from quoth_eval.papers import items
-    from quoth_eval.reproduce import needs
+    from quoth_eval.reproduce import captioned, needs
 
     for item in items():
         lacking = [why for part in item.parts for why in part.lacks(data, corpora).values()]
         whole = sum(len(part.tasks) for part in item.parts)
-        lines = [f"{item.id}: {item.shows}"]
+        lines = [f"{item.id}: {captioned(item)}"]
         if item.cannot:
             lines.append(f"  cannot be run here: {item.cannot}")
         else:

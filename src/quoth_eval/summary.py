@@ -1,15 +1,14 @@
 """A page about finished runs: tables, pictures, the papers' figures, wrong answers with their evidence, training logs.
 
-Knows: what of a report or a log is worth showing, and how; the file of the papers' figures. Does not know: how a page
-is written, or how anything was measured.
+Knows: what of a report or a log is worth showing, and how. Does not know: how a page is written, or how anything was
+measured.
 """
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from importlib.resources import files
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from quoth.fields import fields_of
 from quoth_eval.charts import Bar, Points, interval_chart, line_chart
 from quoth_eval.errors import quoted, wrong_answers
 from quoth_eval.pages import Part, Picture, Section
+from quoth_eval.published import Column, Published, printed, published_for
 from quoth_eval.report import Report, Result, spelled
 from quoth_eval.statistics import Interval, interval
 from quoth_eval.task import draw, length_groups
@@ -38,40 +38,6 @@ _BESIDE = (
     "The papers' figures were measured with larger models over other corpora. Compare only where both the examples and "
     "the corpus are the same: a system cannot find what its corpus does not contain."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A published mean, in percent: paper and table, task and measure by our names, number of examples (None: not
-    stated here), what was searched. `macro` is the dimension of groups that have the same weight, whatever their sizes;
-    "": every example has the same weight."""
-
-    source: str
-    table: str
-    measure: str
-    corpus: str
-    note: str
-    macro: str
-    task: str
-    system: str
-    value: float
-    num_examples: int | None
-
-
-@cache
-def published() -> tuple[Figure, ...]:
-    """All figures of NPM, REALM and Zero-NeR, in the file's order."""
-    text = files("quoth_eval").joinpath("published.json").read_text(encoding="utf-8")
-    return tuple(
-        Figure(of["source"], of["table"], of["measure"], of["corpus"], of["note"], of.get("macro", ""), *row)
-        for of in json.loads(text)
-        for row in of["rows"]
-    )
-
-
-def published_for(task: str) -> list[Figure]:
-    """The figures of a task, by its name here."""
-    return [figure for figure in published() if figure.task == task]
 
 
 def summary(runs: Mapping[str, Report]) -> list[Section]:
@@ -122,7 +88,9 @@ def _parts(report: Report) -> Iterator[Part]:
     if differences:
         yield compared, differences
     yield from _groups(report, main)
-    yield from beside(report, published_for(report.task))
+    task = report.task
+    tables = [(each, [column for column in each.columns if task in column.measures]) for each in published_for(task)]
+    yield from beside(report, tables)
     for result in report.systems:
         wrong = wrong_answers(result)
         if shown := draw(wrong, WRONG, 0):
@@ -221,28 +189,43 @@ def _groups(report: Report, measure: str | None) -> Iterator[Part]:
         yield Section(f"By {dimension}", [report.group_table(dimension)])
 
 
-def beside(report: Report, figures: Sequence[Figure]) -> Iterator[Section]:
-    """The papers' figures for a report's task, below ours, averaged in the same way."""
-    if not figures:
-        return
+def beside(report: Report, tables: Sequence[tuple[Published, Sequence[Column]]]) -> Iterator[Section]:
+    """The papers' numbers for these columns of their tables, below ours, averaged in the same way."""
+    parts = list[Part]()
     corpus = _told(report.settings.get("corpora", "its own"))
-    passages = report.settings.get("num_passages")
+    passages, found = report.settings.get("num_passages"), report.settings.get("num_answerable")
     searched = f"{corpus}, {passages:,} passages" if isinstance(passages, int) else corpus
-    rows = list[list[str]]()
-    for measure, macro in dict.fromkeys((figure.measure, figure.macro) for figure in figures):
-        weighed = f", mean over {macro}" if macro else ""
-        for result in report.systems:
-            if mean := result.macro(macro, measure) if macro else result.score().interval(measure):
-                number = f"{len(result.rows):,}"
-                rows.append([result.name + weighed, "here", spelled(measure), str(mean), number, searched])
-        for figure in (each for each in figures if (each.measure, each.macro) == (measure, macro)):
-            where = f"{figure.source.split(',')[0]}{f', table {figure.table}' if figure.table else ''}"
-            number = "–" if figure.num_examples is None else f"{figure.num_examples:,}"
-            about = "; ".join(filter(None, [figure.corpus, figure.note]))
-            rows.append([figure.system + weighed, where, spelled(measure), f"{figure.value:.1f}", number, about])
-    sources = dict.fromkeys(figure.source for figure in figures)
-    heads = ["system", "measured", "measure", "mean", "examples", "corpus"]
-    yield Section("Beside the papers' figures", [_BESIDE, (heads, rows), f"{'; '.join(sources)}."])
+    searched += f", answerable questions: {found:,}" if isinstance(found, int) else ""
+    for table, columns in tables:
+        rows = [
+            [
+                result.name,
+                f"here, {len(result.rows):,} example{'s' * (len(result.rows) != 1)}",
+                *(_number(each.of(result, report.task)) for each in columns),
+            ]
+            for result in report.systems
+        ]
+        places = [table.columns.index(each) for each in columns]
+        for system, values in table.rows:
+            if any(values[at] is not None for at in places):
+                rows.append([system, table.where, *(printed(values[at]) for at in places)])
+        sizes = [f"{each.name} {each.examples:,}" for each in columns if each.examples]
+        about = [f"Searched here: {searched}; in the paper: {table.corpus}", table.note]
+        about += [f"examples of the paper: {', '.join(sizes)}"] if sizes else []
+        heads = [f"{each.name}: {_measured(each, report.task)}" for each in columns]
+        parts += [(["system", "measured", *heads], rows), f"{'; '.join(filter(None, about))}."]
+    if parts:
+        sources = dict.fromkeys(table.source for table, _ in tables)
+        yield Section("Beside the papers' figures", [_BESIDE, *parts, f"{'; '.join(sources)}."])
+
+
+def _measured(column: Column, task: str) -> str:
+    return spelled(column.measures[task]) + (f", mean over {column.macro}" if column.macro else "")
+
+
+def _number(value: Interval | float | None) -> str:
+    """A mean with its interval, or a speed."""
+    return "–" if value is None else str(value) if isinstance(value, Interval) else f"{value:.3g}"
 
 
 def log_section(run: Path, measures: Sequence[str]) -> Section:

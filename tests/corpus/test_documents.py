@@ -74,11 +74,20 @@ def test_psgs_w100_reads_with_its_quotes(tmp_path: Path) -> None:
     assert list(read_documents(file)) == [Document("1", "Title", 'He said "no".\tYes')]
 
 
+@pytest.mark.filterwarnings("ignore:a.csv is searched and read in its column 'text' alone")
 def test_csv_reports_rows_of_another_width_and_bad_bytes(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.csv", "id,text\n1,gööd\n2,too,many\n3,caf".encode() + b"\xe9\n4,fine\n")
-    errors: list[InputError] = []
-    assert [each.id for each in read_documents(file, skip_bad=True, on_bad=errors.append)] == ["1", "4"]
-    assert [str(each).partition(": ")[0] for each in errors] == [f"{file}:3", f"{file}:4"]
+    content = "id,text,by\n1,gööd,Ann\n2,too,many,cells\n3,caf".encode() + b"\xe9,Bo\n4,few\n5,fine,Di\n6\n"
+    file, errors = write(tmp_path / "a.csv", content), list[InputError]()
+    with pytest.warns(FileWarning, match=r"a.csv: 2 rows \(lines 3, 5\) with more or fewer cells than 3, read as far"):
+        found = [*read_documents(file, skip_bad=True, on_bad=errors.append)]
+    assert [(each.id, each.text, dict(each.metadata)) for each in found] == [
+        ("1", "gööd", {"by": "Ann"}),
+        ("2", "too", {"by": "many", "column 4": "cells"}),
+        ("4", "few", {}),
+        ("5", "fine", {"by": "Di"}),
+    ]
+    assert [str(each).partition(": ")[0] for each in errors] == [f"{file}:4", f"{file}:7"]
+    assert "1 cells under a header of 3, so that it has no text" in str(errors[1])
 
 
 def test_a_row_without_a_text_column_is_every_cell_under_its_name(tmp_path: Path) -> None:
@@ -130,8 +139,10 @@ def test_columns_of_one_name_keep_all_their_cells(tmp_path: Path) -> None:
 def test_what_separates_the_cells_of_a_table_is_seen(tmp_path: Path, mark: str) -> None:
     rows = [("id", "text"), ("1", "3,50; x | y\tz"), ("2", "a, b"), ("3", "a; b"), ("4", "a | b")]
     content = "".join(mark.join(f'"{cell}"' if mark in cell else cell for cell in row) + "\n" for row in rows)
-    found = read_documents(write(tmp_path / "a.csv", content + mark.join(["5", "w", "more\n"])), skip_bad=True)
-    assert [(each.id, each.text) for each in found] == rows[1:]
+    with pytest.warns(FileWarning, match=r"1 row \(line 6\) with more or fewer cells than 2"):
+        found = [*read_documents(write(tmp_path / "a.csv", content + mark.join(["5", "w", "more\n"])))]
+    assert [(each.id, each.text) for each in found] == [*rows[1:], ("5", "w")]
+    assert found[-1].metadata == {"column 3": "more"}
 
 
 def test_a_table_may_begin_with_blank_lines(tmp_path: Path) -> None:
@@ -200,8 +211,9 @@ def test_a_folder_is_every_readable_file_in_it(tmp_path: Path) -> None:
         found = list(read_documents(tmp_path))
     assert [str(each.message) for each in told] == [
         f"left out 2 .png, 1 .log.gz, 1 without a suffix of {tmp_path} (Makefile, PAGE.LOG.gz, image.png, …): only "
-        ".jsonl, .ndjson, .csv, .tsv, .parquet, .txt, .md, .markdown, .rst, .html, .htm, .xhtml, .pdf, .docx, .pptx, "
-        ".xlsx, .odt, .odp, .ods, .epub, .eml, .1 to .9 (manual pages) are read; convert the others to text"
+        ".jsonl, .ndjson, .csv, .tsv, .parquet, .json, .mbox, .txt, .md, .markdown, .rst, .html, .htm, .xhtml, .pdf, "
+        ".docx, .pptx, .xlsx, .odt, .odp, .ods, .epub, .eml, .msg, .ipynb, .1 to .9 (manual pages) are read; convert "
+        "the others to text"
     ]
     assert [(each.id, each.title, each.text) for each in found] == [
         ("a.txt", "a", "first"),
@@ -355,7 +367,9 @@ def test_whatever_is_written_is_read(tmp_path: Path, rows: list[tuple[str, str, 
 
 
 @SHARED_FOLDER
-@given(st.binary(max_size=300), st.sampled_from(["jsonl", "csv", "tsv", "parquet", "text", "jsonl.gz", "jsonl.xz"]))
+@given(
+    st.binary(max_size=300), st.sampled_from(["jsonl", "csv", "tsv", "json", "parquet", "text", "jsonl.gz", "jsonl.xz"])
+)
 def test_no_bytes_do_worse_than_an_input_error(tmp_path: Path, content: bytes, kind: str) -> None:
     file = write(tmp_path / f"f.{kind.replace('text', 'txt')}", content)
     found: list[Document] = []

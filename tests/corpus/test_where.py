@@ -254,7 +254,7 @@ def test_what_is_no_date_ends_no_time(last: str) -> None:
 
 
 def test_a_date_ends_a_time() -> None:
-    assert dated("31 May 2024") == "date <= '2024-05-31' or date is null"
+    assert dated("31 May 2024") == "date <= '31 May 2024' or date is null"
     for last in ("2024", "2024-05", "2024-05-31", "2024-05-31T12:00Z"):
         assert dated(last) == f"date <= '{last}' or date is null"
 

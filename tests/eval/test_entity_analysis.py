@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from asking import given, mean
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
@@ -37,16 +40,28 @@ def test_terms_are_counted_once_a_passage_as_the_word_index_cuts_them() -> None:
 def test_questions_fall_into_groups_by_their_entitys_idf() -> None:
     idfs = {f"t{n}": idf(n, 100) for n in range(100)}
     names = ["t40", "t1", "t2", "t30", "?", "", "t20", "t3"]
-    edge = (idf(20, 100) + idf(3, 100)) / 2
-    low = f"rarity 1 of 2, IDF {idf(40, 100):.2f} to {edge:.2f}"
-    high = f"rarity 2 of 2, IDF {edge:.2f} to {idf(1, 100):.2f}"
+    low = f"rarity 1 of 2, IDF {idf(40, 100):.2f} to {idf(20, 100):.2f}"
+    high = f"rarity 2 of 2, IDF {idf(3, 100):.2f} to {idf(1, 100):.2f}"
     assert rarity_groups(names, idfs, 2) == {0: low, 1: high, 2: high, 3: low, 6: low, 7: high}
     rare = rarity_groups(["t90 t1", "t20", "t20 t30", "t2"], idfs, 2)  # "t90 t1" is as rare as t1
     assert [rare[number].split()[1] for number in range(4)] == ["2", "1", "1", "2"]
-    same = rarity_groups(["t1"] * 9, idfs)
-    assert same == dict.fromkeys(range(9), f"rarity 1 of 1, IDF {idf(1, 100):.2f} to {idf(1, 100):.2f}")
+    assert [told.split()[1] for told in rarity_groups(["t1", "t2"], idfs).values()] == ["1", "2"]  # one question each
     with pytest.raises(InputError, match="no question whose entity is known"):
         rarity_groups([""], idfs)
+
+
+@drawn(st.lists(st.integers(0, 12), min_size=1, max_size=60), st.integers(1, 7))
+def test_groups_are_of_equal_size_and_in_order_however_many_names_are_equally_rare(
+    holding: list[int], num_groups: int
+) -> None:
+    """The paper divides a thousand questions into five times 200."""
+    groups = rarity_groups([f"t{n}" for n in holding], {f"t{n}": idf(n, 100) for n in range(13)}, num_groups)
+    numbers = [int(groups[at].split()[1]) for at in range(len(holding))]
+    sizes = Counter(numbers)
+    assert set(sizes) == set(range(1, min(num_groups, len(holding)) + 1))
+    assert max(sizes.values()) - min(sizes.values()) <= 1
+    by_rarity = sorted(zip(numbers, holding, strict=True), key=lambda each: (each[0], -each[1]))
+    assert [n for _, n in by_rarity] == sorted(holding, reverse=True)
 
 
 def test_recall_is_reported_by_bucket(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -17,10 +18,13 @@ from quoth.fields import check_fields
 from quoth.records import Prediction
 from quoth_eval.charts import drawable
 from quoth_eval.harness import evaluate
+from quoth_eval.pages import as_markdown
 from quoth_eval.papers import Item, Part, find_item, items
+from quoth_eval.published import published_for
+from quoth_eval.report import Report, Result, Row
 from quoth_eval.reproduce import Call, eval_words, fingerprint, quoth, reproduce, systems_of
 from quoth_eval.spec import read_options
-from quoth_eval.summary import published
+from quoth_eval.summary import beside
 from quoth_eval.systems import known_options, parse_system
 from quoth_eval.task import Answer, Example, Task, first_right
 from quoth_eval.tasks import find
@@ -31,11 +35,14 @@ PLACES = {**{name: name for name in ("data", "out", "old")}, "limit": 5}
 
 
 def test_every_table_and_figure_of_the_papers_is_named_once() -> None:
-    expected = [f"npm-table-{n}" for n in range(1, 12)] + [f"npm-figure-{n}" for n in range(4, 10)]
-    expected += [f"realm-table-{n}" for n in range(1, 5)] + ["realm-figure-4"]
-    expected += [f"zero-ner-table-{n}" for n in range(1, 4)] + [f"zero-ner-figure-{n}" for n in range(2, 5)]
-    assert [item.id for item in items()] == expected
+    expected = [f"npm-table-{n}" for n in range(1, 12)] + [f"npm-figure-{n}" for n in range(1, 10)]
+    expected += [f"realm-table-{n}" for n in range(1, 5)] + [f"realm-figure-{n}" for n in range(1, 5)]
+    expected += [f"zero-ner-table-{n}" for n in range(1, 4)] + [f"zero-ner-figure-{n}" for n in range(1, 5)]
+    ids = [item.id for item in items()]
+    assert len(set(ids)) == len(ids)
+    assert [item.id for item in items() if not item.ours] == expected
     for item in items():
+        assert bool(item.caption) != item.ours
         assert [bool(item.parts), bool(item.log), bool(item.cannot)].count(True) == 1, item.id
         assert bool(item.time and item.differs) == (not item.cannot), item.id
         assert len({part.name for part in item.parts}) == len(item.parts), item.id
@@ -59,15 +66,15 @@ def test_eval_takes_what_the_records_say(item: Item, tmp_path: Path) -> None:
             assert part.reads(spec.name) or part.heldout or not spec.takes_files, part.name
 
 
-def test_the_published_figures_have_a_table_that_shows_them() -> None:
-    shown = {
-        (item.source, item.table, task)
-        for item in items()
-        for part in item.parts
-        if part.figures
-        for task in part.tasks
-    }
-    assert {(each.source, each.table, each.task) for each in published() if each.table} <= shown
+def test_each_published_column_that_is_measured_is_shown_beside_a_part_and_no_other() -> None:
+    for item in items():
+        shown = [name for part in item.parts for name in part.columns]
+        columns = item.published.columns if item.published else ()
+        assert set(shown) == {each.name for each in columns if each.measures}, item.id
+        for part in item.parts:
+            for name in part.columns:
+                (column,) = (each for each in columns if each.name == name)
+                assert set(column.measures) & set(part.tasks), (item.id, name)
 
 
 PART = Part(name="p", tasks=("nq",), systems=("quoth-mini,read=0", "quoth-mini", "quoth-reader", "bm25"))
@@ -110,10 +117,18 @@ ITEM = Item(
     source="Guu et al. 2020, REALM, arXiv:2002.08909",
     about="All.",
     name="table 1",
-    shows="Questions",
+    caption="Test results.",
+    shows="questions",
     differs="Much.",
     parts=(
-        Part(name="a b", tasks=("nq", "kamel"), systems=("quoth-realm",), corpora=("wiki",), embed=("quoth-realm",)),
+        Part(
+            name="a b",
+            tasks=("nq", "kamel"),
+            systems=("quoth-realm",),
+            corpora=("wiki",),
+            embed=("quoth-realm",),
+            columns=("NQ",),
+        ),
     ),
 )
 
@@ -154,9 +169,12 @@ def test_a_table_is_indexed_embedded_asked_and_shown_beside_the_paper(call: Call
     assert doing.done[1] == ["embed", made, "--model", "quoth-realm", "--yes"]
     assert doing.done[2][:4] == ["eval", "nq", "--data", str(call.data)]
     assert doing.done[2][doing.done[2].index("--corpus") + 1] == made
-    assert "| mine | here | exact match | 50.0 [0.0, 100.0] | 2 |" in page
-    assert "| ORQA | Guu et al. 2020, table 1 | exact match | 33.3 | 3,610 |" in page
-    assert page.index("| ORQA |") < page.index("what was printed")
+    assert "| system | measured | NQ: exact match |" in page
+    assert "| mine | here, 2 examples | 50.0 [0.0, 100.0] |" in page
+    assert "| ORQA (Lee et al., 2019) | Guu et al. 2020, table 1 | 33.3 |" in page
+    assert "DrQA" not in page  # which was not asked these questions
+    assert "English Wikipedia of 20 December 2018" in page
+    assert page.index("| ORQA (") < page.index("what was printed")
     assert "kamel: " in page.split("## Left out")[1]  # its file is missing
     digest = sha256((call.data / "open_qa" / "nq.test.tsv").read_bytes()).hexdigest()[:8]
     assert f"| open_qa/nq.test.tsv | {digest} |" in page
@@ -170,8 +188,28 @@ def test_a_table_is_indexed_embedded_asked_and_shown_beside_the_paper(call: Call
         reproduce(ITEM, call, again)
 
 
+def test_table_4_shows_speed_beside_the_papers(call: Call) -> None:
+    item = find_item("npm-table-4")
+    item = replace(item, parts=tuple(replace(part, embed=()) for part in item.parts if part.name == "nq"))
+    page = reproduce(item, call, Doing()).read_text(encoding="utf-8")
+    assert "| system | measured | NQ Acc: exact match | NQ #Q/sec: examples per second |" in page
+    assert re.search(r"\| mine \| here, 2 examples \| 50\.0 \[0\.0, 100\.0\] \| \d[\d.e+]* \|", page)
+    assert "| OPT 6.7B + BM25 | Min et al. 2022, table 4 | 10.7 | 0.12 |" in page
+    assert "36.36" not in page  # of Subj
+
+
+def test_a_system_without_the_measure_has_a_row_too() -> None:
+    rows = (Row("bm25", "1", "q?", ("a",), {"answer@5": 1.0}),)
+    report = Report("nq", {"num_answerable": 0}, (Result("bm25", rows),))
+    (table,) = (each for each in published_for("nq") if each.item == "table 1")
+    (section,) = beside(report, [(table, table.columns[:1])])
+    page = as_markdown("", [section])
+    assert "| bm25 | here, 1 example | – |" in page
+    assert "answerable questions: 0;" in page
+
+
 def test_a_figure_shows_no_published_table(call: Call) -> None:
-    figure = replace(ITEM, name="figure 1")
+    figure = replace(ITEM, name="figure 1", caption="Drawn.")
     assert "ORQA" not in reproduce(figure, call, Doing()).read_text(encoding="utf-8")
 
 
@@ -196,7 +234,7 @@ def test_nothing_to_measure_is_an_error(call: Call) -> None:
         reproduce(ITEM, Call(output=call.output, data=call.data), Doing())
     with pytest.raises(InputError, match="asks no model of its kind, but quoth-realm"):
         reproduce(ITEM, Call(output=call.output, data=call.data, models=("quoth-reader",)), Doing())
-    with pytest.raises(InputError, match=r"npm-figure-9 cannot be run here: no command yet"):
+    with pytest.raises(InputError, match=r"npm-figure-9 cannot be run here: no command"):
         reproduce(find_item("npm-figure-9"), call)
     with pytest.raises(InputError, match="did you mean npm-table-1"):
         find_item("npm-tabel-1")

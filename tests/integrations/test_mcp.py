@@ -250,6 +250,14 @@ def test_several_corpora_are_searched_together_or_one_by_its_name(several: Any) 
     assert "no corpus 'e'; name one of c, d, or leave it out" in call("ask", question="x", corpus="e")
 
 
+def test_what_a_condition_could_not_compare_is_told(corpus: quoth.Corpus, call: Callable[..., Any]) -> None:
+    corpus.add(quoth.Document(each, "", "Acts.", {"date": each}) for each in ("2024-05-01", "2023", "soon"))
+    found = call("search", query="acts", where="date >= '2024'")
+    assert [each["document_id"] for each in found["passages"]] == ["2024-05-01"]
+    assert found["notes"] == ["1 value of `date` is not a date, such as 'soon'"]
+    assert call("search", query="acts")["notes"] == []
+
+
 def test_a_corpus_that_takes_the_place_of_another_is_asked(several: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
     call = calling(several)
     assert call("ask", question="x")["answers"][0]["text"] == "c1+d1"

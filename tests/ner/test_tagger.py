@@ -20,11 +20,11 @@ from quoth.hub import locate
 from quoth.ner.config import TaggerConfig
 from quoth.ner.network import TagNetwork
 from quoth.ner.tagger import HEAD_FILE, Tagger
+from quoth.ner.words import SHAPES, WordTokenizer
 from quoth.npm.config import NPMConfig
 from quoth.records import TaggedSpan
 from quoth.text.boundaries import words
 from quoth.text.tokenizer import FastTokenizer, PairArrays
-from quoth.text.words import SHAPES, WordTokenizer
 from quoth.training.recipes import run_recipe
 from tiny import TEXT, TOKENIZERS, tiny_bert
 

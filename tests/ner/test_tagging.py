@@ -18,10 +18,10 @@ from quoth.ner.network import TagNetwork
 from quoth.ner.recipe import NO_LABEL, batches, examples, lowered, tagging_loss
 from quoth.ner.tagger import Tagger
 from quoth.ner.tags import bio_labels
+from quoth.ner.words import WordTokenizer
 from quoth.npm.config import NPMConfig
 from quoth.records import TaggedSpan, TaggedText
 from quoth.text.tokenizer import FastTokenizer
-from quoth.text.words import WordTokenizer
 from quoth.training.recipes import run_recipe
 from quoth.training.trainer import Progress
 from tiny import tiny_bert, tiny_roberta

@@ -89,6 +89,35 @@ def test_span_masking_keeps_every_rule(seed: int, options: MaskingOptions) -> No
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_positives_anywhere_are_all_equal_n_grams(seed: int) -> None:
+    """The paper's (§3.2.2): what is hidden stays the same, only its positives are more."""
+    ids, sequence, flags = random_batch(seed)
+    usual = mask_spans(ids, sequence, flags, np.random.default_rng(seed))
+    spans = mask_spans(ids, sequence, flags, np.random.default_rng(seed), MaskingOptions(whole_words=False))
+    assert spans.start_M.tolist() == usual.start_M.tolist()
+    assert spans.length_M.tolist() == usual.length_M.tolist()
+    everywhere = ids, sequence, np.full_like(flags, MAY_START | MAY_END)
+    pairs = [
+        (m, row)
+        for m, (start, length) in enumerate(zip(spans.start_M.tolist(), spans.length_M.tolist(), strict=True))
+        for row in slow_positives(everywhere, start, length)
+    ]
+    assert list(zip(spans.positive_query.tolist(), spans.positive_start.tolist(), strict=True)) == pairs
+
+
+@pytest.mark.parametrize(("whole_words", "positives"), [(True, [3]), (False, [3, 4, 7])])
+def test_a_word_inside_another_is_a_positive_only_without_whole_words(whole_words: bool, positives: list[int]) -> None:
+    """ "man" (7) alone, at the end of "woman" (5 7) and at the beginning of "manly" (7 8)."""
+    ids = np.array([7, 1, 2, 7, 7, 8, 5, 7])  # man . . | man manly woman
+    sequence = np.array([0, 0, 0, 1, 1, 1, 1, 1])
+    flags = np.array([3, 3, 3, 3, MAY_START, MAY_END, MAY_START, MAY_END], np.uint8)
+    options = MaskingOptions(mask_ratio=0.4, whole_words=whole_words)
+    spans = mask_spans(ids, sequence, flags, np.random.default_rng(0), options)
+    hidden = spans.start_M.tolist().index(0)
+    assert spans.positive_start[spans.positive_query == hidden].tolist() == positives
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_token_masking_keeps_its_rules(seed: int) -> None:
     ids, sequence, flags = random_batch(seed)
     spans = mask_tokens(ids, sequence, flags, np.random.default_rng(seed))

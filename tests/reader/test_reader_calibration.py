@@ -48,7 +48,7 @@ def test_the_numbers_are_those_of_asking_afterwards(
     asked: list[int] = []
     found = calibrate(quoth.Reader(reader), [(corpus, questions)], seed=3, progress=asked.append)
     fitted = quoth.Reader(copy(reader), [corpus])
-    fitted.config = fitted.reader.config = found.config
+    fitted.reader.config = found.config
     rng, right, given = random.Random(3), [], []
     for question in questions:
         hidden = rng.random() < UNANSWERABLE

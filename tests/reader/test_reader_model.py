@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,9 +42,9 @@ def span_reader(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return make_reader(tmp_path_factory.mktemp("base") / "b", max_tokens=128)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def reader(span_reader: Any, corpus: quoth.Corpus) -> quoth.Reader:
-    return quoth.Reader(span_reader, [corpus])
+    return quoth.Reader(copy(span_reader), [corpus])
 
 
 @pytest.fixture(scope="module")
@@ -117,14 +118,14 @@ def test_an_answer_with_too_small_a_chance_is_unsure_or_not_found(reader: quoth.
     assert (told["status"], told["abstained"]) == ("unsure", True)
     assert reader.ask(QUESTION, min_probability=best.probability).status == "answered"
     for lowest, status in ((best.probability, "unsure"), (1.0, "not_found")):
-        reader.config = replace(reader.config, defaults=replace(reader.config.defaults, not_found_below=lowest))
+        reader.reader.config = replace(reader.config, defaults=replace(reader.config.defaults, not_found_below=lowest))
         assert reader.ask(QUESTION, min_probability=1.0).status == status
     assert reader.ask(QUESTION, min_probability=0.0).status == "answered"
 
 
 def test_a_chance_is_the_same_however_many_answers_are_asked_for(reader: quoth.Reader, npm: quoth.NPM) -> None:
     weights = (8.0, 0.1)  # every answer alone would be nearly certain
-    reader.config = replace(reader.config, calibration=weights)
+    reader.reader.config = replace(reader.config, calibration=weights)
     npm.config = replace(npm.config, calibration=weights)
     for ask, text in ((reader.ask, QUESTION), (partial(npm.fill, read=4), "Paris is the [MASK] of France.")):
         three, one = ask(text, top_k=3), ask(text, top_k=1)
@@ -165,7 +166,7 @@ def test_a_realm_gives_sentences_with_a_given_reader(realm: REALM, corpus: quoth
 def test_what_a_likely_sentence_says_is_not_called_not_found(reader: quoth.Reader) -> None:
     defaults = replace(reader.config.defaults, not_found_below=1.0)
     for bias, status in ((10.0, "unsure"), (-10.0, "not_found")):
-        reader.config = replace(reader.config, defaults=defaults, sentence_calibration=(bias, 0.0))
+        reader.reader.config = replace(reader.config, defaults=defaults, sentence_calibration=(bias, 0.0))
         assert reader.ask(QUESTION, min_probability=1.0).status == status
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from quoth.encoders.encoder import pair_tokenizer
 from quoth.encoders.transformer import Transformer, pair_batch
 from quoth.errors import InputError
-from quoth.hub import EncoderSource, locate
+from quoth.hub import EncoderSource, locate, shipped_settings
 from quoth.reader.network import SpanHead
 from quoth.reader.spans import Reading, legal_spans
 from quoth.realm.config import REALMConfig
@@ -163,6 +164,19 @@ def test_offsets_are_those_of_the_passage_alone(tokenizer: PairTokenizer) -> Non
     expected = ["the", "raven", "café", "the raven", "raven, café", "the raven, café"]
     for reading in (plain, titled):
         assert sorted(set(quoted(reading, "the raven, café", 30))) == sorted(expected)
+
+
+@pytest.mark.parametrize(("titles", "seen"), [(True, "Paris. the raven"), (False, "the raven")])
+def test_the_reader_sees_the_title_or_as_in_the_paper_the_body_alone(
+    tokenizer: PairTokenizer, titles: bool, seen: str
+) -> None:
+    settings = shipped_settings("quoth-realm-base")
+    assert isinstance(settings, REALMConfig)
+    assert settings.reader_titles  # the default of the class is the paper's
+    (found,) = readings(tokenizer, replace(settings, reader_titles=titles), [7, 8], ["the raven"], ["Paris"])
+    ((ids, _),) = tokenizer.pieces([seen])
+    assert found.pair.ids_T.tolist()[found.pair.second : -1] == list(ids)
+    assert not REALMConfig().reader_titles
 
 
 @pytest.mark.parametrize("limit", [24, 31, 64])

@@ -269,6 +269,14 @@ def test_documents_changed_before_the_first_checkpoint_are_embedded_again(
             stream.write(f'\n{{"id": "more {count}", "text": "One more."}}')
 
 
+@pytest.mark.parametrize(("sees", "titles"), [("model", CONFIG.reader_titles), ("titles", True), ("body", False)])
+def test_training_decides_what_the_reader_sees_of_a_passage(
+    folder: Path, docs: Path, tmp_path: Path, sees: str, titles: bool
+) -> None:
+    run_recipe("realm-pretrain", [str(docs)], tmp_path / sees, {**PRETRAIN, "reader_sees": sees}, model=str(folder))
+    assert json.loads((tmp_path / sees / "quoth.json").read_text())["reader_titles"] is titles
+
+
 def test_a_corpus_may_be_given(folder: Path, tmp_path: Path) -> None:
     corpus = make_corpus(tmp_path / "given")
     run_recipe("realm-pretrain", [str(corpus.path)], tmp_path / "run", PRETRAIN, model=str(folder))

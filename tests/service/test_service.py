@@ -186,6 +186,13 @@ def test_a_condition_on_documents(corpus: quoth.Corpus, start: Any) -> None:
     wrong = client.post("/v1/search", json={"query": "Lyon", "where": "yaer > 2"})
     assert wrong.status_code == 400
     assert "no document has a field 'yaer'; did you mean year?" in wrong.json()["detail"]
+    corpus.add([quoth.Document("soon", "", "Lyon soon.", {"year": "2024, maybe"})])
+    assert library.refresh()
+    for _ in "12":  # made, and kept
+        reply = client.post("/v1/search", json={"query": "Lyon", "where": "year >= '2024'"}).json()
+        assert {each["document_id"] for each in reply["passages"]} == {"y2024", "y2025"}
+        assert reply["notes"] == ["1 value of `year` is not a date, such as '2024, maybe'"]
+    assert client.post("/v1/search", json={"query": "Lyon"}).json()["notes"] == []
 
 
 def test_the_fields_that_a_condition_can_go_by(

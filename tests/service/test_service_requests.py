@@ -19,7 +19,7 @@ from quoth.service.app import create_app
 from quoth.service.limits import Limits
 from quoth.service.security import Access
 
-NOTHING: dict[str, Any] = {"snapshots": {}}
+NOTHING: dict[str, Any] = {"snapshots": {}, "notes": []}
 LIMITS = Limits(body=2000, text=100, texts=3, timeout=7)
 
 

@@ -4,6 +4,7 @@ import io
 import zipfile
 
 import pytest
+from written import repacked
 
 from quoth.sources import epub
 
@@ -50,18 +51,19 @@ def written(one: str = _ONE, **more: str) -> bytes:
 @pytest.mark.parametrize("encrypted", [None, "OPS/fonts/serif.otf"])
 def test_parts_in_reading_order(encrypted: str | None) -> None:
     source = epub.read(written(**({"encryption": _LOCKED.format(encrypted)} if encrypted else {})))
-    assert source.text == "One\n\nThe lake is 68 m deep.\nIt is cold.\n\nAfter."
+    assert source.text == "One\n\nThe lake is 68 m deep.¹\nIt is cold.\n\nAfter."
     assert source.metadata == {"title": "The Lake", "author": "Ada Obi", "date": "1924-05-01"}
     assert [(source.text[start:end], place) for start, end, place in source.runs] == [
         ("One", "part 3, body > h1"),
         ("The lake is 68 m deep.", "part 3, body > p"),
+        ("¹", "part 3, body > p > a:nth-of-type(2)"),
         ("It is cold.", "part 3, body > p"),
         ("After.", "part 5, body > p"),
     ]
 
 
 def test_a_chapter_without_a_declaration_and_its_notes() -> None:
-    assert epub.read(written(_THREE)).text == "Two\n\nBefore after.\n\nA note.\n\nAfter."
+    assert epub.read(written(_THREE)).text == "Two\n\nBefore after.¹\n\nA note.\n\nAfter."
 
 
 def test_what_is_no_book_says_so() -> None:
@@ -69,5 +71,21 @@ def test_what_is_no_book_says_so() -> None:
         epub.read(written(encryption=_LOCKED.format("OPS/text/two%20b.xhtml")))
     stream = io.BytesIO()
     zipfile.ZipFile(stream, "w").close()
-    with pytest.raises(ValueError, match="is it an e-book"):
+    with pytest.raises(ValueError, match="it is not an e-book"):
         epub.read(stream.getvalue())
+
+
+def test_a_damaged_page_is_read_as_far_as_it_goes() -> None:
+    content = written("<body><p>The lake is deep.<b>It is")
+    source = epub.read(repacked(content, lambda _, part: part.replace(b" is deep", b"\x00\xff is deep")))
+    assert source.text == "The lake \ufffd is deep.It is\n\nAfter."
+    assert source.notes == ["OPS/text/one.xhtml in it is damaged, so text may be missing"]
+
+
+def test_a_style_sheet_of_the_book_says_what_is_raised() -> None:
+    page = '<html xmlns="http://www.w3.org/1999/xhtml"><head><link rel="stylesheet" href="../a%20b.css"/></head>'
+    content = written(f'{page}<body><p>10<span class="up">6</span></p></body></html>')
+    stream = io.BytesIO(content)
+    with zipfile.ZipFile(stream, "a") as archive:
+        archive.writestr("OPS/a b.css", "span.up { vertical-align: super }")
+    assert epub.read(stream.getvalue()).text == "10⁶\n\nAfter."

@@ -147,3 +147,76 @@ def test_a_cell_spans_rows_of_its_part_of_the_table(rows: str, text: str) -> Non
         f"<table><thead><tr><th rowspan=9>Region<th>City<th>Manager</thead>{rows}<tr><td>South<td>Bath<td>Bob</table>"
     )
     assert read(page.encode()).text == f"Region: North | {text}\nRegion: South | City: Bath | Manager: Bob"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<p>Since 1998<sup>3</sup>, 10<sup><i>6</i></sup> l.", "Since 1998³, 10⁶ l."),
+        ("<p>H<sub>2</sub>O, x<sup>n/2</sup>, Ada<sup>[<a href=#n>5</a>]</sup>", "H₂O, x^(n/2), Ada[5]"),
+        ("<p>Built in 1998<a role=doc-noteref href=#n>1</a>.", "Built in 1998¹."),
+        ("<p>Built in 1998<a epub:type=noteref href=#n><sup>1</sup></a>.", "Built in 1998¹."),
+        ("<p>10<span style='vertical-align: super'>6</span>", "10⁶"),
+        ("<style>/* a } */ p .up, i.low { color: red; vertical-align:super }</style><p>10<b class='x up'>6</b>", "10⁶"),
+        ("<style>/* .up { vertical-align: super }</style><p>10<b class=up>6</b>", "106"),
+        ("<table><tr><th>What<th>Mass<tr><td>Oak<td>10<sup>6</sup> kg", "What: Oak | Mass: 10⁶ kg"),
+        (
+            "<p><ruby>山<rp>(</rp><rt>やま</rt><rp>)</rp></ruby>の<ruby><rb>道</rb><rtc><rt>みち</rt></rtc></ruby>",
+            "山の道",
+        ),
+        (
+            "<p><sup>1</sup>In the beginning <sup class=v>2</sup>He and <sup>3</sup>the",
+            "¹ In the beginning ² He and ³ the",
+        ),
+        ("<p>Dated by <sup>14</sup>C, not <sup>3</sup>He; 5<sup>2</sup>and", "Dated by ¹⁴C, not ³He; 5²and"),
+        ("<p>in the Hofgarten,<span class=lnum>10</span><br>And drank", "in the Hofgarten, 10\nAnd drank"),
+        ("<p><span id=v1>१</span><span>नारायणं</span>", "१ नारायणं"),
+        ("<style>.n {float: right}</style><p>she said <span class=n>20</span>to me", "she said 20 to me"),
+        ("<p>It costs <span class=a>9.</span><span class=b>99</span><br>", "It costs 9.99"),
+        (
+            "<p>On the <span class=x>1</span>st of May, COVID-<span class=y>19</span> and",
+            "On the 1st of May, COVID-19 and",
+        ),
+    ],
+)
+def test_what_is_raised_or_beside_the_text_is_not_glued_to_it(body: str, text: str) -> None:
+    assert read(f"<body>{body}</body>".encode()).text == text
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("<label for=a>Surname</label> <input id=a value=Quist>", "Surname: Quist"),
+        ("<label>Plot: <input type=number value=27></label>", "Plot: 27"),
+        ("<div><label for=a>Town</label></div><div><input id=a value=Bonn></div>", "Town: Bonn"),
+        ("<label>Size <select><option value=''>Choose<option selected>Large</select></label>", "Size: Large"),
+        ("<label>Size <select><option value='' selected>Choose<option>Large</select></label><p>x", "Size\n\nx"),
+        ("<label>Remarks<textarea>\nby the\nriver</textarea></label>", "Remarks: by the river"),
+        ("<input aria-label=Street value='1 Mill Lane'><label>Nr <input></label>", "Street: 1 Mill Lane\nNr"),
+        ("<label><input type=checkbox checked> Water</label> <label><input type=radio> Tap</label>", "☒ Water ☐ Tap"),
+        ("<label for=a>Water</label><input id=a type=checkbox checked>", "Water: ☒"),
+        ("<ul><li><input type=checkbox checked disabled> Sow<li><input type=checkbox> Reap</ul>", "☒ Sow\n☐ Reap"),
+        ("<table><tr><td><label for=a>Name</label><td><input id=a value=Ann><tr><td>Age<td>7", "Name | Ann\nAge | 7"),
+        ("<table><tr><td><label>Name <input value=Ann></label><td>x<tr><td>Age<td>7", "Name: Ann | x\nAge | 7"),
+        ("Seek: <input value=x><input type=hidden value=y><input type=submit value=Go><p>Text.", "Seek: x\n\nText."),
+        ("<input type=checkbox><input type=password value=x>", ""),
+    ],
+)
+def test_what_a_form_is_filled_with(form: str, text: str) -> None:
+    assert read(f"<body><form>{form}</form></body>".encode()).text == text
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<input role=button aria-haspopup=true><label>2</label><div><ul><li>de</ul></div><p>x", "2\n\nx"),
+        ("<button aria-haspopup=menu>Tools</button> <ul><li>Print</ul><p>x", "x"),
+        ("<a aria-haspopup=dialog>Tools</a><div><h2>Kenya</h2></div>", "Tools\n\nKenya"),
+        ("<ul><li><a hreflang=de>Deutsch</a><li><a hreflang=fr>Français</a></ul><p>x", "x"),
+        ("<ul><li><a hreflang=de>Goethe</a> (German)<li>Shaw</ul>", "- Goethe (German)\n- Shaw"),
+        ("<details><summary>More</summary>It is closed.</details>", "More\n\nIt is closed."),
+        ("<p hidden=until-found>Found.<p style='visibility:hidden'>no<ul role=menubar><li>no</ul>", "Found."),
+    ],
+)  # fmt: skip
+def test_menus_are_not_the_pages_text(body: str, text: str) -> None:
+    assert read(f"<main>{body}</main>".encode()).text == text

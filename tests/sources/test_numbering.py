@@ -178,7 +178,7 @@ def test_what_is_no_word_document_says_so() -> None:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("a", "b")
-    with pytest.raises(ValueError, match="is it a Word document"):
+    with pytest.raises(ValueError, match="it is not a Word document"):
         docx.read(stream.getvalue())
 
 

@@ -7,7 +7,19 @@ import pytest
 
 from quoth.sources import odp, ods, odt
 
-_KINDS = ("office", "text", "table", "meta", "drawing", "presentation", "style", "svg-compatible")
+_KINDS = (
+    "office",
+    "text",
+    "table",
+    "meta",
+    "drawing",
+    "presentation",
+    "style",
+    "svg-compatible",
+    "form",
+    "field",
+    "loext",
+)
 _NAMES = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in _KINDS)
 _MANIFEST = "<manifest/>"
 _META = f"""<office:document-meta {_NAMES} xmlns:dc="http://purl.org/dc/elements/1.1/"><office:meta>
@@ -42,9 +54,11 @@ def test_paragraphs_lists_and_notes() -> None:
             "</text:list-item><text:list-item><text:p>two</text:p></text:list-item></text:list><text:p>After.</text:p>"
         ),
     )
-    assert source.text == ("Report\n\nKenya's capital\nis Nairobi.\n\n- one\n- in it\n- two\n\nAfter.\n\nSince 1907.")
+    assert source.text == (
+        "Report\n\nKenya's capital\nis Nairobi¹.\n\n- one\n- in it\n- two\n\nAfter.\n\n¹ Since 1907."
+    )
     assert [(source.text[start:end], place) for start, end, place in source.runs] == [
-        ("Report", "paragraph 1"), ("Kenya's capital", "paragraph 2"), ("is Nairobi.", "paragraph 2"),
+        ("Report", "paragraph 1"), ("Kenya's capital", "paragraph 2"), ("is Nairobi¹.", "paragraph 2"),
         ("one", "paragraph 3"), ("in it", "paragraph 4"), ("two", "paragraph 6"), ("After.", "paragraph 7"),
         ("Since 1907.", "note 1"),
     ]  # fmt: skip
@@ -189,11 +203,63 @@ def test_visible_sheets_by_name_and_cells_that_are_repeated() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (written("", kind="spreadsheet"), "it has no text; is it an OpenDocument text"),
+        (written("", kind="spreadsheet"), "it has no text: it is not an OpenDocument text"),
         (written("", manifest="<manifest><encryption-data/></manifest>"), "without a password"),
-        (written("<text:p>"), "a file in it is damaged"),
+        (written("", kind="presentation"), "it has no text"),
     ],
 )
 def test_what_is_no_text_says_so(content: bytes, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         odt.read(content)
+
+
+def test_a_document_without_a_manifest_is_read() -> None:
+    comment = "<manifest><!-- no encryption-data --></manifest>"
+    assert odt.read(written("<text:p>Text.</text:p>", manifest=comment)).text == "Text."
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(written("<text:p>Text.</text:p>"))) as old, zipfile.ZipFile(stream, "w") as new:
+        new.writestr("content.xml", old.read("content.xml"))
+    source = odt.read(stream.getvalue())
+    assert (source.text, source.metadata) == ("Text.", {})
+
+
+def test_what_is_raised_or_beside_the_text() -> None:
+    position = "<style:style style:name='{}'><style:text-properties style:text-position='{}'/></style:style>".format
+    styles = position("T1", "super 58%") + position("T2", "-33% 58%") + position("T3", "0% 100%")
+    styles += "<style:style style:name='T4' style:parent-style-name='T1'/>"
+    span = "<text:span text:style-name='{}'>{}</text:span>".format
+    body = f"<text:p>H{span('T2', 2)}O, 10{span('T4', '-')}{span('T1', 3)}{span('T3', ' g')}</text:p>"
+    body += "<text:p><text:ruby>山<text:ruby-text>やま</text:ruby-text></text:ruby>の</text:p>"
+    body += "<text:p>Name: <text:placeholder>Click here</text:placeholder></text:p>"
+    assert odt.read(written(body, styles=styles)).text == "H₂O, 10⁻³ g\n\n山の\n\nName:"
+
+
+def test_what_a_form_is_filled_with() -> None:
+    controls = (
+        "<form:text form:id='a' form:current-value='Quist'/><form:text form:id='b'/>"
+        "<form:checkbox form:id='c' form:current-state='checked' form:label='Water'/>"
+        "<form:radio form:id='d' form:label='Tap'/><form:button form:id='e' form:label='Send' form:value='x'/>"
+        "<form:listbox form:id='f'><form:option form:label='Small'/>"
+        "<form:option form:label='Large' form:current-selected='true'/></form:listbox>"
+    )
+    kind = "vnd.oasis.opendocument.field.FORM"
+    parameter = "<field:param field:name='{}' field:value='{}'/>".format
+    parameters = ("Dropdown_ListEntry", "S"), ("Dropdown_ListEntry", "L"), ("Dropdown_Selected", 1)
+    choice = "".join(parameter(*each) for each in parameters)
+    ticked = parameter("Checkbox_Checked", "true")
+    body = f"<office:forms><form:form>{controls}</form:form></office:forms>" + "".join(
+        f"<text:p>{line}</text:p>"
+        for line in (
+            "Surname: <drawing:control drawing:control='a'/>",
+            "Plot: <drawing:control drawing:control='b'/>",
+            "<drawing:control drawing:control='c'/> <drawing:control drawing:control='d'/>",
+            "Size: <drawing:control drawing:control='f'/><drawing:control drawing:control='e'/>",
+            f"Tap: <field:fieldmark field:type='{kind}CHECKBOX'>{ticked}</field:fieldmark>",
+            f"Pipe: <field:fieldmark field:type='{kind}CHECKBOX'/>",
+            f"Fit: <field:fieldmark field:type='{kind}DROPDOWN'>{choice}</field:fieldmark>",
+            "Date: <loext:content-control loext:showing-place-holder='true'>Click here.</loext:content-control>",
+        )
+    )
+    assert odt.read(written(body)).text.split("\n\n") == [
+        "Surname: Quist", "Plot:", "☒ Water ☐ Tap", "Size: Large", "Tap: ☒", "Pipe: ☐", "Fit: L", "Date:",
+    ]  # fmt: skip

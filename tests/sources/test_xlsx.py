@@ -2,7 +2,7 @@
 
 import io
 import re
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -81,3 +81,67 @@ def test_merged_cells_by_other_names_and_more_than_anyone_reads() -> None:
     content = repacked(content, lambda _, part: part.replace(end, end + f"<mergeCells>{merged}</mergeCells>".encode()))
     lines = sheets.read(content).text.split("\n")
     assert lines[2:] == [f"Town: Bonn | Street: Nr. {r}" for r in range(400)]
+
+
+@pytest.mark.parametrize("is_inline", [False, True])
+def test_what_is_raised_in_a_cell(is_inline: bool) -> None:
+    content = xlsx(S=[("What", "Mass"), ("Oak", "here")])
+    run = '<r><rPr><vertAlign val="{}"/></rPr><t>{}</t></r>'.format
+    rich = f'<r><t xml:space="preserve">H</t></r>{run("subscript", 2)}<r><t>O, 10</t></r>{run("superscript", 6)}'
+    rich = rich.replace("<r>", f'<r xmlns="{SHEET_MAIN_NS}">')
+
+    def change(name: str, part: bytes) -> bytes:
+        if name.endswith("sheet1.xml") and is_inline:
+            cell = f'<c r="B2" t="inlineStr"><is>{rich}</is></c>'.encode()
+            return re.sub(rb'<c r="B2".*?</c>', lambda _: cell, part)
+        return part if is_inline else part.replace(b"<t>here</t>", rich.encode())
+
+    source = sheets.read(repacked(content, change))
+    assert source.text == "S\n\nWhat: Oak | Mass: H₂O, 10⁶"
+    assert ("S", "B2") in [tuple(place) for *_, place in [(start, end, place) for start, end, *place in source.runs]]
+
+
+def test_facts_are_those_of_the_file() -> None:
+    content = xlsx(S=[("Town", "People"), ("Bonn", 3)])
+    core = (
+        '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties" '
+        'xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:dcterms="http://purl.org/dc/terms/">{}</cp:coreProperties>'
+    ).format
+
+    def facts(properties: str) -> Any:
+        def change(name: str, part: bytes) -> bytes:
+            return core(properties).encode() if name == "docProps/core.xml" else part
+
+        return sheets.read(repacked(content, change)).metadata
+
+    assert sheets.read(repacked(content, lambda name, part: b"" if name == "_rels/.rels" else part)).metadata == {}
+    assert facts("") == facts("<dc:creator>openpyxl</dc:creator><dc:title> </dc:title>") == {}
+    assert facts("<dc:creator>Ann Lee</dc:creator>") == {"author": "Ann Lee"}
+    dates = "<dcterms:created>2016-01-01T00:00:00Z</dcterms:created><dcterms:modified>{}</dcterms:modified>".format
+    assert facts(dates("2017-08-31T12:00:00Z")) == {"date": "2017-08-31"}
+    assert facts(dates("")) == {"date": "2016-01-01"}
+    assert facts(dates("5/5/2024")) == {"date": "5/5/2024"}
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_workbook_whose_styles_are_broken_is_read() -> None:
+    content = xlsx(S=[("Town", "Since"), ("Bonn", date(2020, 5, 1)), ("Köln", 3)])
+    text = sheets.read(content).text
+    assert text == "S\n\nTown: Bonn | Since: 2020-05-01\nTown: Köln | Since: 3"
+
+    def changed(pattern: bytes, instead: bytes, end: str = "styles.xml") -> Any:
+        odd = repacked(
+            content, lambda name, part: re.sub(pattern, instead, part, flags=re.S) if name.endswith(end) else part
+        )
+        assert odd != content
+        return sheets.read(odd)
+
+    assert changed(b"<cellStyleXfs.*</cellStyleXfs>", b"").text == text
+    assert changed(b'fontId="0"', b'fontId="x"').text == text
+    source = changed(b"</cellXfs>.*", b"</cellXfs>")
+    assert (source.text, source.notes) == (text, ["xl/styles.xml in it is damaged, so text or its form may be missing"])
+    source = changed(b"</row></sheetData>.*", b"", "sheet1.xml")
+    assert (source.text, len(source.notes)) == (text, 1)
+    source = changed(b"<v>3</v>", b"<v>x</v>", "sheet1.xml")
+    assert source.text == "S\n\nTown: Bonn | Since: 2020-05-01"
+    assert source.notes == ["sheet S in it is damaged, so text may be missing"]

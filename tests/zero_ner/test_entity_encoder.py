@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from quoth import Corpus, Document, Passage
+from quoth import Corpus, Document, Passage, ZeroNER
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import is_luke, kind_of, locate
@@ -63,6 +64,28 @@ def pooled(tokens: TokenEncoder, text: str, span: Range, pooling: str = "mean") 
     vector = np.concatenate([chosen[0], chosen[-1]]) if pooling == "ends" else chosen.mean(axis=0)
     unit: NDArray[np.float64] = vector / np.linalg.norm(vector)
     return unit
+
+
+@pytest.mark.parametrize(("pooling", "unit_first"), [("mean", True), ("states", False)])
+def test_the_mean_is_of_vectors_of_length_1_or_of_the_states(tmp_path: Path, pooling: str, unit_first: bool) -> None:
+    """The shipped base scales each token's vector to length 1; `states` takes the mean before that."""
+    base = locate(str(tiny_npm(tmp_path / "npm")), NPMConfig)
+    assert base.config.normalize
+    plain = TokenEncoder.load(replace(base, config=replace(base.config, normalize=False)))
+    (tmp_path / "zero").mkdir()
+    settings = {"kind": "zero-ner", "base": str(tmp_path / "npm"), "pooling": pooling}
+    (tmp_path / "zero" / "quoth.json").write_text(json.dumps(settings), encoding="utf-8")
+    zero_ner = ZeroNER.from_pretrained(tmp_path / "zero", recognizer=ByText(Capitals()))
+    text = "what is the capital of Germany"
+    (encoded,) = plain.passages([text], [""])
+    start_T, end_T = encoded.tokens.offsets_T2.T
+    states_TD = encoded.vectors_TD[(start_T >= text.index("capital")) & (end_T <= len(text))].astype(np.float64)
+    assert len(states_TD) > 1
+    if unit_first:
+        states_TD = states_TD / np.linalg.norm(states_TD, axis=1, keepdims=True)
+    wanted_D = states_TD.mean(axis=0)
+    (found_D,) = zero_ner.encoder.vectors([text], [[(text.index("capital"), len(text))]])[0]
+    np.testing.assert_allclose(found_D, wanted_D / np.linalg.norm(wanted_D), atol=1e-5)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "ends"])
@@ -215,7 +238,7 @@ def test_settings_come_from_a_name_a_folder_or_another_encoder(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"pooling": "max"}, "pooling is 'max'; it must be one of mean, ends"),
+        ({"pooling": "max"}, "pooling is 'max'; it must be one of mean, states, ends"),
         ({"titles": True}, "titles is True; it must be one of alone, passage, none"),
         ({"ask_with": "x"}, "ask_with is 'x'; it must be one of entity, alone, question"),
         ({"base": ""}, "base is ''; it must be a text, not empty"),

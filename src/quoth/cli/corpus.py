@@ -22,6 +22,7 @@ from quoth.cli.options import (
     Documents,
     FollowLinks,
     FormatName,
+    Header,
     Json,
     OwnCorpusDir,
     Ray,
@@ -70,6 +71,7 @@ def index(
     skip_bad: SkipBad = False,
     follow_links: FollowLinks = False,
     format: FormatName = None,
+    header: Header = None,
     vectors: Annotated[
         bool,
         typer.Option(
@@ -98,7 +100,7 @@ def index(
         raise InputError("--vectors does not work with --ray; leave it out, and use quoth embed --keys passages")
     if block and not ray:
         raise InputError(f"--block is {block}, which works with --ray only; leave it out")
-    inputs = Inputs(docs, format, skip_bad, follow_links)
+    inputs = Inputs(docs, format, skip_bad, header, follow_links)
     folder, write = _on_ray(output, block) if ray else (_here(output), Corpus.add)
     with no_empty_folder(folder):
         corpus = Corpus.create(folder, splitter=splitter)
@@ -152,6 +154,7 @@ def add(
     skip_bad: SkipBad = False,
     follow_links: FollowLinks = False,
     format: FormatName = None,
+    header: Header = None,
 ) -> None:
     """Add documents to a corpus: all of them in one commit, or none.
 
@@ -161,7 +164,7 @@ def add(
     Example:
       quoth add wiki.quoth more.jsonl
     """
-    inputs = Inputs(docs, format, skip_bad, follow_links)
+    inputs = Inputs(docs, format, skip_bad, header, follow_links)
     with changing(directory) as corpus, counting("adding", "documents") as progress:
         corpus.add(inputs.with_text(), progress=progress)
     inputs.report()
@@ -181,6 +184,7 @@ def replace(
     skip_bad: SkipBad = False,
     follow_links: FollowLinks = False,
     format: FormatName = None,
+    header: Header = None,
 ) -> None:
     """Replace documents with new versions, and add new ones.
 
@@ -196,7 +200,7 @@ def replace(
     """
     if delete_missing and "://" in directory:
         raise InputError(f"--delete-missing needs a folder's record, which {directory} has not; leave it out")
-    inputs = Inputs(docs, format, skip_bad, follow_links)
+    inputs = Inputs(docs, format, skip_bad, header, follow_links)
     if delete_missing and not inputs.folders:
         raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
     with changing(directory) as corpus:

@@ -22,14 +22,21 @@ FEW = 3
 class Inputs:
     """A command's documents, read once; counts them, those without text, and the broken records left out."""
 
-    def __init__(self, docs: list[str], format: Format | None, skip_bad: bool, follow_links: bool) -> None:
+    def __init__(
+        self,
+        docs: list[str],
+        format: Format | None,
+        skip_bad: bool,
+        header: bool | None = None,
+        follow_links: bool = False,
+    ) -> None:
         from quoth.corpus.documents import read_paths
 
         self.count, self.left_out = 0, LeftOut()
         self._docs, self._format = docs, format
         self._without_text: list[str] = []
         self._num_without_text = 0
-        read = read_paths(docs, format, skip_bad, self.left_out, follow_links)
+        read = read_paths(docs, format, skip_bad, self.left_out, header, follow_links)
         self._read = [*zip(map(Path, docs), read, strict=True)]
         self._folders: dict[Path, dict[str, str]] = {path: {} for path, _ in self._read if path.is_dir()}
 

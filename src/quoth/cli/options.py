@@ -27,8 +27,8 @@ class Setup(NamedTuple):
 
 Keys = Literal["tokens", "passages", "entities"]
 Format = Literal[
-    "jsonl", "csv", "tsv", "parquet", "text", "markdown", "rst", "man",
-    "pdf", "html", "docx", "pptx", "xlsx", "odt", "odp", "ods", "doc", "rtf", "ppt", "xls", "epub", "eml",
+    "jsonl", "csv", "tsv", "json", "mbox", "parquet", "text", "markdown", "rst", "man", "pdf",
+    "html", "docx", "pptx", "xlsx", "odt", "odp", "ods", "doc", "rtf", "ppt", "xls", "epub", "eml", "msg", "ipynb",
 ]  # fmt: skip
 *_FORMATS, _LAST = get_args(Format)
 Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]
@@ -120,7 +120,8 @@ Documents = Annotated[
     typer.Argument(
         metavar="DOCS",
         help="Files, folders or URLs (s3://, https://, …) of documents: PDF, web pages, Word, Excel, PowerPoint, "
-        "Markdown, reStructuredText, manual pages, text, JSONL, CSV, TSV or Parquet, also compressed (.gz .bz2 .xz). - "
+        "Markdown, notebooks, reStructuredText, manual pages, mail, text, JSON, JSONL, CSV, TSV or Parquet, also "
+        "compressed (.gz .bz2 .xz). - "
         "reads JSONL from standard input.",
     ),
 ]
@@ -135,6 +136,14 @@ SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken reco
 FollowLinks = Annotated[
     bool,
     typer.Option("--follow-links", help="Also read what symbolic links in a folder lead to, outside it too."),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first row of a CSV or TSV has the names of its columns (--no-header: it has not). Default: "
+        "what its cells tell.",
+    ),
 ]
 FormatName = Annotated[
     Format | None,

@@ -21,7 +21,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
-from quoth.corpus import tables
+from quoth.corpus import json_files, mailboxes, tables
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
 from quoth.errors import FileWarning, InputError, brief
 from quoth.records import Document
@@ -69,6 +69,7 @@ def read_documents(
     format: str | None = None,
     skip_bad: bool = False,
     on_bad: Callable[[InputError], None] | None = None,
+    header: bool | None = None,
     follow_links: bool = False,
 ) -> Iterator[Document]:
     """Read documents from files and folders, one after another.
@@ -83,10 +84,13 @@ def read_documents(
             folders also by URL (s3://, gs://, https://, …), read with fsspec. A file that is no table or JSONL is one
             document, whose id is its path below the folder given. A record whose id an earlier file has gets its
             file in front: `products.csv#1`.
-        format (str | None): jsonl, csv, tsv, parquet, text, markdown, rst, man, pdf, html, docx, pptx, xlsx, odt,
-            odp, ods, doc, rtf, ppt, xls, epub or eml. Default: what the suffix says, with or without .xz, .gz, .bz2.
+        format (str | None): jsonl, csv, tsv, json, mbox, parquet, text, markdown, rst, man, pdf, html, docx, pptx,
+            xlsx, odt, odp, ods, doc, rtf, ppt, xls, epub, eml, msg or ipynb. Default: what the suffix says, with or
+            without .xz, .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
+        header (bool | None): Whether the first row of a CSV or TSV has the names of its columns. Default: None: its
+            cells tell; a FileWarning says if they have none, or leave it open.
         follow_links (bool): Also read what symbolic links in a folder lead to, outside it too. Default: False.
 
     Returns:
@@ -103,7 +107,7 @@ def read_documents(
         >>> [document.title for document in quoth.read_documents("notes.jsonl")]
         ['A title']
     """
-    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad, follow_links))
+    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad, header, follow_links))
 
 
 def read_paths(
@@ -111,6 +115,7 @@ def read_paths(
     format: str | None,
     skip_bad: bool,
     on_bad: OnBad | None,
+    header: bool | None = None,
     follow_links: bool = False,
 ) -> list[Iterator[Document]]:
     """The same, path by path; to be read in this order."""
@@ -120,7 +125,7 @@ def read_paths(
     if not skip_bad:
         check_parsers(format for format, _, _ in chain.from_iterable(sources))
     bad, owners = partial(bad_record, skip_bad, on_bad), Owners()
-    return [_read_files(each, bad, owners) for each in sources]
+    return [_read_files(each, bad, owners, header) for each in sources]
 
 
 def bad_record(skip_bad: bool, on_bad: OnBad | None, error: InputError) -> None:
@@ -180,20 +185,23 @@ def read_text(path: str | Path) -> str:
 def _reason(error: Exception) -> str:
     """The system's message (no permission, for example), or that the file is damaged."""
     message = error.strerror if isinstance(error, OSError) else None
-    return message or f"the file is damaged or truncated ({error})"
+    return message or "the file is damaged or truncated"
 
 
-def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners) -> Iterator[Document]:
+def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners, header: bool | None) -> Iterator[Document]:
     with Worker() as worker:
-        yield from read_each(sources, worker, bad, owners)
+        yield from read_each(sources, worker, bad, owners, header)
 
 
-def read_each(sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners) -> Iterator[Document]:
+def read_each(
+    sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners, header: bool | None = None
+) -> Iterator[Document]:
     """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
     receives the errors of records, and of files that cannot be read to their end."""
     hinted = False
     readers = _READERS | {format: partial(_read_text, format=format, worker=worker) for format in TEXTS}
     readers |= {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
+    readers |= {"csv": partial(tables.read, header=header), "tsv": partial(tables.read, delimiter="\t", header=header)}
     for source in sources:
         format, file, name = source
         try:
@@ -359,7 +367,7 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
         for number, row in enumerate(rows, 1):
             yield number, {key: plain(value) for key, value in row.items()}
     except pyarrow.ArrowException as error:
-        raise InputError(f"{name}: not a Parquet file that can be read ({error})") from error
+        raise InputError(f"{name}: not a Parquet file, or damaged") from error
 
 
 def _read_text(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
@@ -371,7 +379,8 @@ def _read_text(stream: IO[bytes], name: str, format: str, worker: Worker) -> Rec
         return
     tell(name, encoding)
     try:
-        yield 0, _of_file(name, *(_as_it_is(text) if format == "text" else worker.read(format, text)))
+        read = _as_it_is(text) if format == "text" else worker.read(format, text)
+        yield 0, _of_file(name, *read[:3])
     except ValueError as error:
         yield 0, error
 
@@ -394,7 +403,12 @@ def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> R
     """A file that a parser reads, in a process of its own."""
     try:
         check_parsers([format])
-        yield 0, _of_file(name, *worker.read(format, _whole(stream, _MOST_BYTES)))
+        read = worker.read(format, _whole(stream, _MOST_BYTES))
+        if read.notes and not read.text:
+            raise ValueError(read.notes[0])
+        for note in read.notes:
+            warnings.warn(FileWarning(f"{name}: {note}"), stacklevel=2)
+        yield 0, _of_file(name, *read[:3])
     except (InputError, ValueError) as error:
         yield 0, ValueError(str(error))
 
@@ -409,5 +423,7 @@ _READERS: dict[str, Reader] = {
     "jsonl": _read_jsonl,
     "csv": tables.read,
     "tsv": partial(tables.read, delimiter="\t"),
+    "json": partial(json_files.read, jsonl=_read_jsonl),
+    "mbox": mailboxes.read,
     "parquet": _read_parquet,
 }

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from copy import copy
 from functools import cached_property, reduce
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,12 @@ from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
 from quoth.corpus.bm25 import LiveWords
+from quoth.corpus.dates import Orders, orders_of
 from quoth.corpus.duplicates import digest_of, plain
 from quoth.corpus.facets import Facets, tally
 from quoth.corpus.manifest import Manifest, manifest_path, read_manifest
 from quoth.corpus.segment import Damaged, Segment, Split, open_segment
-from quoth.corpus.where import Condition, parse
+from quoth.corpus.where import Condition, Record, parse, values_of
 from quoth.errors import (
     CorruptionError,
     DamageWarning,
@@ -122,6 +124,9 @@ class Snapshot:
         self.path = path
         self.manifest = manifest
         self.conditions: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self._whole: Snapshot | None = None
+        self._orders: dict[str, Orders] = {}
         segments: list[Segment] = []
         damaged: list[Damaged] = []
         for entry in manifest.segments:
@@ -165,22 +170,39 @@ class Snapshot:
     def where(self, condition: Condition) -> Snapshot:
         """The same as if documents that do not meet a condition were deleted."""
         others, met = list[Deletion](), set[bytes]()
-        for segment in self.segments:
-            for number in self.live_documents(segment):
-                document_id, title, metadata = segment.record(number)
-                keeps = condition({**metadata, "id": document_id, "title": title or metadata.get("title", "")})
-                if keeps and condition.once:
-                    text = digest_of(plain(segment.document(number).text))
-                    keeps = text not in met
-                    met.add(text)
-                if not keeps:
-                    others.append(deletion(segment, number))
+        condition.settle(self._orders_of)
+        for segment, number, record in self._records():
+            keeps = condition(record)
+            if keeps and condition.once:
+                text = digest_of(plain(segment.document(number).text))
+                keeps = text not in met
+                met.add(text)
+            if not keeps:
+                others.append(deletion(segment, number))
         kept = copy(self)
+        kept._whole = self._whole or self
         for name in ("num_documents", "num_passages", "live_words", "facets"):
             kept.__dict__.pop(name, None)
         kept.deletions = self.deletions.plus(others)
         kept.conditions = (*self.conditions, condition.text)
+        kept.notes = tuple(dict.fromkeys((*self.notes, *condition.notes())))
         return kept
+
+    def _records(self) -> Iterator[tuple[Segment, int, Record]]:
+        """What is known of each document, as conditions find it, with its segment and its number there."""
+        for segment in self.segments:
+            for number in self.live_documents(segment):
+                document_id, title, metadata = segment.record(number)
+                known = {**metadata, "id": document_id, "title": title or metadata.get("title", "")}
+                yield segment, number, known
+
+    def _orders_of(self, name: str) -> Orders:
+        """The orders of the dates of a field, whatever part of the documents is kept."""
+        if name not in self._orders:
+            records = (record for _, _, record in (self._whole or self)._records())
+            values = chain.from_iterable(values_of(record, name) for record in records)
+            self._orders[name] = orders_of(value for value in values if isinstance(value, str))
+        return self._orders[name]
 
     def part(self, conditions: Iterable[str]) -> Snapshot:
         """The same by several conditions, one after the other. Raises InputError on one that cannot be read."""

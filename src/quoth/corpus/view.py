@@ -5,6 +5,7 @@ Knows what is public of a snapshot. Does not know who writes, or how to move to 
 Shape suffixes that differ from the project's: R rows, N hits.
 """
 
+import warnings
 from collections.abc import Iterable, Iterator
 from copy import copy
 from functools import cached_property
@@ -20,6 +21,7 @@ from quoth.corpus.facets import Facets
 from quoth.corpus.segment import Damaged, Segment
 from quoth.corpus.snapshot import Snapshot, deletion
 from quoth.corpus.where import parse
+from quoth.errors import ComparisonWarning
 from quoth.records import Document, Passage
 
 
@@ -64,6 +66,11 @@ class CorpusView:
         """What the documents of a part meet (`where`); "" for a whole corpus."""
         conditions = self._snapshot.conditions
         return conditions[0] if len(conditions) == 1 else " and ".join(f"({each})" for each in conditions)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Of a part (`where`): which fields have values that are not dates, and were compared with dates."""
+        return self._snapshot.notes
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -171,7 +178,8 @@ class CorpusView:
     def where(self, condition: str) -> Self:
         """The part of the corpus whose documents meet a condition: searched, it is as a corpus of these alone.
 
-        It is for reading. Models take it as any corpus: `reader.over([corpus.where("year >= 2020")])`.
+        It is for reading. Models take it as any corpus: `reader.over([corpus.where("year >= 2020")])`. A
+        ComparisonWarning says how many values of a field are not dates, if others are and they are compared with one.
 
         Args:
             condition (str): Tests of metadata, `id` or `title` with and, or, not: =, !=, <, <=, >, >=, in, between,
@@ -264,16 +272,26 @@ class CorpusView:
 View = TypeVar("View", bound=CorpusView)
 
 
-def parts(corpora: Iterable[View], condition: str) -> list[View]:
+def parts(corpora: Iterable[View], condition: str, warn: bool = True) -> list[View]:
     """The parts of several corpora whose documents meet a condition; a field that one of them has is known in all.
 
-    Raises InputError as `CorpusView.where`.
+    Warns of values that are not dates, of which their `notes` tell too. Raises InputError as `CorpusView.where`.
     """
     read, made = parse(condition), [copy(each) for each in corpora]
+    known = notes_of(made)
     for part in made:
         part._snapshot = part._snapshot.where(read)
     read.check()
+    for note in notes_of(made) if warn else ():
+        if note not in known:
+            warnings.warn(ComparisonWarning(note), stacklevel=3)
     return made
+
+
+def notes_of(corpora: Iterable[CorpusView]) -> list[str]:
+    """The notes of parts; of several, with their names."""
+    several = [*corpora]
+    return [f"{each.name}: {note}" if len(several) > 1 else note for each in several for note in each.notes]
 
 
 def count_passages(corpora: Iterable[CorpusView]) -> int:

@@ -8,9 +8,9 @@
 
 A field is a key of the metadata, `id` or `title`; `a.b` is b of a; a name with other characters is put into double
 quotes. Text, numbers, true and false are compared with their like; a text that spells a number is compared with numbers
-as one. Two dates (2024, 2024-05, 2024-05-31T12:00, 31 May 2024, May 31, 2024) are compared as far as both go. Of a
-list, one element suffices. A field that a document lacks passes no test but `is null`. `like` knows % and _ and ignores
-case.
+as one. A date (`quoth.corpus.dates`: 2024, 2024-05-31T12:00, 31 May 2024, 31.12.2024) is compared with dates, as far as
+both go: a value that is not one passes no test of order, and is counted. Of a list, one element suffices. A field that
+a document lacks passes no test but `is null`. `like` knows % and _ and ignores case.
 
 Knows the grammar and what a test means. Does not know corpora: it is given records.
 """
@@ -18,11 +18,11 @@ Knows the grammar and what a test means. Does not know corpora: it is given reco
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from functools import partial
 from typing import Any, NoReturn
 
+from quoth.corpus.dates import Date, Either, Orders, read, settled
 from quoth.errors import InputError, brief, nearest
 
 EXAMPLE = "date >= '2024-01-01' and source in ('minutes', 'letters')"
@@ -38,12 +38,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?)?)?)?")
-_LONG = "january february march april may june july august september october november december"
-_MONTHS = {name: number for number, name in enumerate(_LONG.split(), 1)}
-_MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
-_DAY, _MONTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<month>[A-Za-z]{3,9})\.?", r"(?P<year>\d{4})"
-_ENGLISH = [re.compile(rf"{form},? {_YEAR}") for form in (f"{_DAY} {_MONTH}", f"{_MONTH} {_DAY}")]
 _ORDER = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _ALIASES = {"==": "=", "<>": "!="}
 _KEYWORDS = ("and", "or", "not", "in", "between", "like", "is", "null", "true", "false")
@@ -55,20 +49,54 @@ class Test:
 
     name: str
     values: Sequence[Value]
-    passes: Callable[[Any], bool | None]
-    """None for a value that cannot be compared with these."""
+    passes: "Callable[[Any, Callable[[], Orders]], bool | None]"
+    """Given the orders of the field's dates, should it need them; None for a value that cannot be compared."""
+    is_order: bool = False
+    unlike: bool | None = None
+    """What a text passes that is not a date, if these are dates; None: it cannot be compared."""
+    orders: Callable[[], Orders] = dict
     strange: Any = None
     compared: bool = False
+    num_strange: int = 0
+    num_compared: int = 0
+    num_dates: int = 0
+    """The last three: since `Condition.settle`; dates of tests that order them by letters."""
+    has_letters: bool = False
+
+    def __post_init__(self) -> None:
+        self.is_of_dates = any(isinstance(each, str) and read(each) for each in self.values)
+        self._is_of_letters = self.is_order and not self.is_of_dates and isinstance(self.values[0], str)
 
     def __call__(self, record: Record) -> bool:
         met = False
         for value in values_of(record, self.name):
-            holds = self.passes(value)
+            holds = self.passes(value, self.orders)
             if holds is None:
                 self.strange = value if self.strange is None else self.strange
+                self.num_strange += 1
+                holds = bool(self.unlike)
             else:
-                self.compared, met = True, met or holds
+                self.compared = True
+                self.num_compared += 1
+                if self._is_of_letters:
+                    is_date = bool(read(value)) and not value.isdecimal()
+                    self.num_dates, self.has_letters = self.num_dates + is_date, self.has_letters or not is_date
+            met = met or holds
         return met
+
+    def note(self) -> str:
+        """What to say of a field of dates that has other values; "" if it has not, or if it is asked for one value that
+        may be a number as well (room = '1204')."""
+        if self.num_dates:
+            compared = f"{self.num_dates:,} of the values of `{self.name}` are dates"
+            return f"{compared}, ordered by their letters, as {self.values[0]!r} is not"
+        is_asked = self.unlike is None or (self.num_compared and not all(str(each).isdecimal() for each in self.values))
+        if not (self.num_strange and self.is_of_dates and is_asked):
+            return ""
+        are = "value of `{}` is not a date" if self.num_strange == 1 else "values of `{}` are not dates"
+        either = isinstance(self.strange, str) and isinstance(read(self.strange), Either)
+        which = ", of which no other value shows whether the day or the month comes first" if either else ""
+        return f"{self.num_strange:,} {are.format(self.name)}, such as {brief(self.strange)}{which}"
 
 
 @dataclass
@@ -87,6 +115,15 @@ class Condition:
         self.known.update(name for name, _ in fields_in(record))
         return self.holds(record)
 
+    def settle(self, orders: Callable[[str], Orders]) -> None:
+        """Before the records of a corpus: where the orders of dates are known, by field, should one need them."""
+        for test in self.tests:
+            test.orders, test.num_strange, test.num_compared, test.num_dates = partial(orders, test.name), 0, 0, 0
+
+    def notes(self) -> list[str]:
+        """Which fields of the corpus have values that are not dates, and are compared with dates."""
+        return [*{test.name: note for test in self.tests if (note := test.note())}.values()]
+
     def check(self) -> None:
         """Raises InputError for a field that no record had, or none had in a form that can be compared."""
         for name in self.names:
@@ -96,8 +133,16 @@ class Condition:
                     f"where: no document has a field {name!r}{nearest(name, self.known)}; there are: {there}"
                 )
         for test in self.tests:
-            if not test.compared and test.strange is not None:
+            if test.num_dates and not test.has_letters:
+                raise InputError(f"where: {test.name} has dates, {test.values[0]!r} is not one; write it as 2024-05-31")
+            is_told = test.strange is not None and not (test.unlike is not None and isinstance(test.strange, str))
+            if is_told and not test.compared:
                 kind = _kind(test.strange)
+                if test.is_of_dates:
+                    raise InputError(
+                        f"where: {test.name} has {kind}, such as {brief(test.strange)}, and no date that can be "
+                        f"compared with {test.values[0]!r}; write its dates as 2024-05-31, or use like"
+                    )
                 raise InputError(
                     f"where: {test.name} has {kind}, such as {brief(test.strange)}, which cannot be compared with "
                     f"{test.values[0]!r}; compare it with {kind}"
@@ -113,12 +158,10 @@ def parse(text: str) -> Condition:
 
 def dated(last: str) -> str:
     """The condition that a document has no later date. Raises InputError if `last` is no date."""
-    date = date_of(last) or ""
-    try:
-        datetime.fromisoformat(date + "-01-01"[len(date) - 4 :] if len(date) < 10 else date)
-    except ValueError:
-        raise InputError(f"{last!r} is not a date; write 2024, 2024-05, 2024-05-31 or 2024-05-31T12:00") from None
-    return f"date <= '{date}' or date is null"
+    if not isinstance(read(last), Date):
+        raise InputError(f"{last!r} is not a date; write 2024, 2024-05, 2024-05-31 or 2024-05-31T12:00")
+    spelled = last.replace("'", "''")
+    return f"date <= '{spelled}' or date is null"
 
 
 def values_of(record: Record, name: str) -> list[Any]:
@@ -249,11 +292,11 @@ class _Parser:
             self._next()
             value = self._value()
 
-            def ordered(found: Any) -> bool | None:
-                order = compare(found, value)
+            def ordered(found: Any, orders: Callable[[], Orders]) -> bool | None:
+                order = compare(found, value, orders)
                 return None if order is None else _ORDER[sign](order, 0)
 
-            return Test(name, [value], ordered)
+            return Test(name, [value], ordered, sign not in ("=", "!="), _unlike([value], sign))
         if self._take("in"):
             self._need("(")
             values = [self._value()]
@@ -261,53 +304,67 @@ class _Parser:
                 values.append(self._value())
             self._need(")")
 
-            def among(found: Any) -> bool | None:
-                orders = {compare(found, each) for each in values}
-                return None if orders == {None} else 0 in orders
+            def among(found: Any, orders: Callable[[], Orders]) -> bool | None:
+                found_orders = {compare(found, each, orders) for each in values}
+                return None if found_orders == {None} else 0 in found_orders
 
-            return Test(name, values, among)
+            return Test(name, values, among, False, _unlike(values, "="))
         if self._take("between"):
             least = self._value()
             self._need("and")
             most = self._value()
 
-            def inside(found: Any) -> bool | None:
-                low, high = compare(found, least), compare(found, most)
+            def inside(found: Any, orders: Callable[[], Orders]) -> bool | None:
+                low, high = compare(found, least, orders), compare(found, most, orders)
                 return None if low is None or high is None else low >= 0 >= high
 
-            return Test(name, [least, most], inside)
+            return Test(name, [least, most], inside, True)
         if self._take("like"):
-            form = self._value()
+            form = self._value(compared=False)
             if not isinstance(form, str):
                 self._fail("a text after like")
             pattern = _pattern(form)
-            return Test(name, [form], lambda found: bool(pattern.fullmatch(found)) if isinstance(found, str) else None)
+            return Test(
+                name, [form], lambda found, _: bool(pattern.fullmatch(found)) if isinstance(found, str) else None
+            )
         self._fail("=, !=, <, <=, >, >=, in, between, like or is")
 
-    def _value(self) -> Value:
+    def _value(self, compared: bool = True) -> Value:
         kind, word = self._kind, self._word
         if not (kind in ("text", "number") or word in ("true", "false")):
             self._fail("a value: 'text', a number, true or false")
         self._next()
         if kind == "text":
-            return word[1:-1].replace("''", "'")
+            text = word[1:-1].replace("''", "'")
+            if compared and isinstance(said := read(text), Either):
+                choice = f"'{said.day.iso}' or '{said.month.iso}'"
+                raise InputError(f"where: '{text}' may have the day or the month first; write {choice}, or use like")
+            return text
         return word == "true" if kind == "keyword" else _spelled(word)
 
 
-def compare(found: Any, value: Value) -> int | None:
-    """-1, 0 or 1 as `found` is below, equal to or above a value; None if they cannot be compared."""
+def compare(found: Any, value: Value, orders: Callable[[], Orders] = dict) -> int | None:
+    """-1, 0 or 1 as `found` is below, equal to or above a value; None if they cannot be compared. `orders` are those of
+    the dates of its field."""
     if isinstance(value, bool):
         spelled = {"true": True, "false": False}.get(found.lower()) if isinstance(found, str) else found
         return None if not isinstance(spelled, bool) else spelled - value
     if not isinstance(value, str):
         number = number_of(found)
         return None if number is None else (number > value) - (number < value)
-    if not isinstance(found, str):
-        return None
-    if (date := date_of(value)) and (other := date_of(found)):
-        length = min(len(date), len(other))
-        found, value = other[:length], date[:length]
-    return int(found > value) - int(found < value)
+    if isinstance(date := read(value), Date):
+        # A number may be a year, or a day such as 20240531; seconds since 1970 have ten digits.
+        text = str(found) if isinstance(found, int) and found < 10**8 else found
+        said = read(text) if isinstance(text, str) else None
+        other = settled(said, orders()) if isinstance(said, Either) else said
+        return None if other is None else other.order(date)
+    return (found > value) - (found < value) if isinstance(found, str) else None
+
+
+def _unlike(values: Sequence[Value], sign: str) -> bool | None:
+    """`Test.unlike` of a comparison: any text may be asked whether it is a date of these, and is another."""
+    is_date = any(isinstance(each, str) and read(each) for each in values)
+    return {"=": False, "!=": True}.get(sign) if is_date else None
 
 
 def _pattern(form: str) -> re.Pattern[str]:
@@ -328,16 +385,9 @@ def number_of(found: Any) -> int | float | None:
 
 
 def date_of(found: Any) -> str | None:
-    """A date in the form in which dates are compared, one in English too; 03/04/2024 is none: it may be in April."""
-    if not isinstance(found, str):
-        return None
-    if _DATE.fullmatch(found):
-        return found.replace(" ", "T")
-    for form in _ENGLISH:
-        if (said := form.fullmatch(found)) and (month := _MONTHS.get(said["month"].lower())):
-            with suppress(ValueError):
-                return datetime(int(said["year"]), month, int(said["day"])).date().isoformat()
-    return None
+    """The date that a text says by itself, in ISO form; 03/04/2024 is none: it may be in April."""
+    said = read(found) if isinstance(found, str) else None
+    return said.iso if isinstance(said, Date) else None
 
 
 def _spelled(number: str) -> int | float:

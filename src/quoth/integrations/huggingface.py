@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +23,9 @@ from quoth.fields import checked
 from quoth.hub import kind_of
 from quoth.model.calls import check_blank, check_questions
 from quoth.npm.model import NPM
-from quoth.reader.model import Reader, answered
+from quoth.reader.answering import Keep
+from quoth.reader.config import ReaderAskOptions
+from quoth.reader.model import Reader
 from quoth.reader.spans import SpanReader, check_room
 from quoth.records import Document, Passage, Prediction, Predictions
 
@@ -115,7 +117,7 @@ class QuestionAnswering:
         context: str | Sequence[str] | None = None,
         top_k: int = 1,
         doc_stride: int | None = None,
-        max_answer_len: int = 15,
+        max_answer_len: int | None = None,
         max_seq_len: int | None = None,
         max_question_len: int | None = None,
         handle_impossible_answer: bool = False,
@@ -130,8 +132,7 @@ class QuestionAnswering:
             context (str | list[str]): What to read: one for all, or one for each question. Default: the corpus.
             top_k (int): Number of answers. Default: 1.
             doc_stride (int): Tokens by which the windows of a long context overlap. Default: the model's (96).
-            max_answer_len (int): Tokens of an answer, or of an item of a list, at most; the model has a bound of its
-                own (20). Default: 15.
+            max_answer_len (int): Tokens of an answer, or of an item of a list, at most. Default: the model's (20).
             max_seq_len (int): Tokens that the model reads at a time, question included. Default: the model's (384).
             max_question_len (int): Tokens of a question; what is longer is cut. Default: the model's (96).
             handle_impossible_answer (bool): Whether "" may be an answer: what was read does not say. Default:
@@ -149,23 +150,21 @@ class QuestionAnswering:
             InputError: No question, neither context nor corpus, or a number out of bounds.
         """
         checked("top_k", top_k, TopK, 5)
-        checked("max_answer_len", max_answer_len, TopK, 15)
+        checked("max_answer_len", max_answer_len, TopK | None, 15)
         asked = _asked(inputs, question, context)
         check_questions([each.question for each in asked])
         reader = self._tuned(overlap=doc_stride, max_tokens=max_seq_len, query_tokens=max_question_len)
+        keep = partial(_shortened, reader.reader, max_answer_len)
+        of_corpus = iter(_answers(reader, [each.question for each in asked if each.context is None], top_k, keep))
         found = []
-        for each, (text, is_sure, sources, spans) in zip(asked, self._read(reader, asked), strict=True):
-            short = [*map(partial(_shortened, reader.reader, max_answer_len), sources, spans)]
-            config = reader.config
+        for each in asked:
             if each.context is None:
-                least = config.defaults.min_probability
-                answers = answered(text, sources, short, config, top_k, least, sure=is_sure)
-                read_as = {} if text == each.question.strip() else {"read_as": text}
+                answers = next(of_corpus)
+                read_as = {"read_as": answers.read_as} if answers.read_as else {}
                 found.append([one | read_as for one in _of_corpus(answers, top_k, handle_impossible_answer)])
             else:
-                none = 1 / (1 + math.exp(min(spans[0].total, 700.0))) if handle_impossible_answer else None
-                phrases = predict_spans(sources, short, top_k, prior=config.prior)
-                found.append(_of_context(phrases, each.context, top_k, none))
+                text = each.question.strip()
+                found.append(_of_context(reader.reader, text, each.context, keep, top_k, handle_impossible_answer))
         given = [one[0] if len(one) == 1 else one for one in found]
         return given[0] if len(given) == 1 else given
 
@@ -179,22 +178,12 @@ class QuestionAnswering:
         check_room(reading.config, reading.tokenizer.longest, self.reader.name or "the reader")
         return Reader(reading, self.reader.corpora, self.reader.name)
 
-    def _read(self, reader: Reader, asked: Sequence[_Asked]) -> Iterator[tuple[str, bool, list[Source], list[Spans]]]:
-        """Each question as it is read, and whether its answers may be sure; what the reader reads for it, and what it
-        marks there."""
-        of_corpus = [each.question.strip() for each in asked if each.context is None]
-        if of_corpus and not reader.corpora:
-            raise InputError("no context to read; give context=…, or make the pipeline with corpus=…")
-        spelled = [*map(reader.finder.as_spelled, of_corpus)] if of_corpus else []
-        texts = [text for text, _ in spelled]
-        from_corpus = zip(spelled, reader.read(texts, texts), strict=True)
-        for each in asked:
-            if each.context is None:
-                (text, has_name), read = next(from_corpus)
-                yield text, not has_name, *read
-            else:
-                text, passage = each.question.strip(), Passage(0, "", "", each.context, 0, len(each.context))
-                yield text, True, [Source(passage, "")], reader.reader.read([text], [[passage]])[0]
+
+def _answers(reader: Reader, questions: Sequence[str], top_k: int, keep: Keep) -> list[Predictions]:
+    """The answers from the corpus."""
+    if questions and not reader.corpora:
+        raise InputError("no context to read; give context=…, or make the pipeline with corpus=…")
+    return reader.answers(questions, ReaderAskOptions(top_k=top_k), keep=keep) if questions else []
 
 
 def _asked(inputs: Sequence[Any], question: Any, context: Any) -> list[_Asked]:
@@ -225,9 +214,9 @@ def _context(given: object) -> str | None:
     raise InputError(f"context {given!r}; give the text to read, which must not be empty")
 
 
-def _shortened(reader: SpanReader, most: int, source: Source, spans: Spans) -> Spans:
+def _shortened(reader: SpanReader, most: int | None, source: Source, spans: Spans) -> Spans:
     """The spans of no more than `most` tokens."""
-    if most >= reader.config.span_width or not len(spans.start_C):
+    if most is None or most >= reader.config.span_width or not len(spans.start_C):
         return spans
     ends = zip(spans.start_C.tolist(), spans.end_C.tolist(), strict=True)
     pieces = reader.tokenizer.pieces([f" {source.passage.text[start:end].strip()}" for start, end in ends])
@@ -235,14 +224,20 @@ def _shortened(reader: SpanReader, most: int, source: Source, spans: Spans) -> S
     return replace(spans, start_C=spans.start_C[kept], end_C=spans.end_C[kept], odds_C=spans.odds_C[kept])
 
 
-def _of_context(answers: Sequence[Prediction], context: str, top_k: int, none: float | None) -> list[Answer]:
-    """The answers of a context; `none` is the share of there being none, if that may be an answer."""
+def _of_context(
+    reader: SpanReader, question: str, context: str, keep: Keep, top_k: int, may_be_none: bool
+) -> list[Answer]:
+    """The answers of a context; "" has the share of there being none, if that may be an answer."""
+    source = Source(Passage(0, "", "", context, 0, len(context)), "")
+    [[spans]] = reader.read([question], [[source.passage]])
+    answers = predict_spans([source], [keep(source, spans)], top_k, prior=reader.config.prior)
     found: list[Answer] = [
         {"score": each.probability, "start": best.start, "end": best.end, "answer": context[best.start : best.end]}
         for each in answers
         for best in each.evidence[:1]
     ]
-    if none is not None:
+    if may_be_none:
+        none = 1 / (1 + math.exp(min(spans.total, 700.0)))
         found.append({"score": none, "start": 0, "end": 0, "answer": ""})
     return sorted(found, key=lambda each: -each["score"])[:top_k]
 

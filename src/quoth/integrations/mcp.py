@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import documents_of, verify_quotes
-from quoth.corpus.view import parts
+from quoth.corpus.view import notes_of, parts
 from quoth.corpus.where import EXAMPLE
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
 from quoth.index.finder import Finder
@@ -54,6 +54,7 @@ Where = (
     Annotated[str, Field(description=f"Only documents whose metadata meet this condition, for example {EXAMPLE}.")]
     | None
 )
+UNCOMPARED: Any = Field([], description="Which fields have values that `where` could not compare.")
 
 
 class Place(BaseModel):
@@ -101,10 +102,11 @@ class Answers(BaseModel):
     answers: list[Answer]
     sentences: list[Sentence] = []
     read_as: str = Field("", description="The question that was read, if words of it were misspelt.")
+    notes: list[str] = UNCOMPARED
 
     @classmethod
-    def of(cls, predictions: Predictions) -> "Answers":
-        """Predictions as answers."""
+    def of(cls, predictions: Predictions, searched: Sequence[Corpus] = ()) -> "Answers":
+        """Predictions as answers from these corpora, or parts of them."""
         return cls(
             status=predictions.status,
             note=NOTES[predictions.status],
@@ -123,6 +125,7 @@ class Answers(BaseModel):
                 for each in predictions.sentences
             ],
             read_as=predictions.read_as,
+            notes=notes_of(searched),
         )
 
 
@@ -143,6 +146,7 @@ class Passages(BaseModel):
 
     passages: list[Passage]
     read_as: str = Field("", description="The query that was searched, if words of it were misspelt.")
+    notes: list[str] = UNCOMPARED
 
 
 class Excerpt(BaseModel):
@@ -205,7 +209,7 @@ class Tools:
                 for each in self._corpora if name is None else [name]:
                     self._catch_up(each)
                 searched = [each for each in self._corpora.values() if name in (None, each.name)]
-                yield searched if where is None else parts(searched, where)
+                yield searched if where is None else parts(searched, where, warn=False)
         except QuothError as error:
             raise ToolError(str(error)) from error
 
@@ -228,19 +232,20 @@ class Tools:
     def ask(self, question: Text, top_k: Count = 3, corpus: Name = None, where: Where = None) -> Answers:
         """Answer a question with phrases of the corpus, each with the places where it occurs."""
         with self._reading(corpus, where) as searched:
-            return Answers.of(self._over(self._reader, searched).ask(question, top_k=top_k))
+            return Answers.of(self._over(self._reader, searched).ask(question, top_k=top_k), searched)
 
     def fill(self, text: Text, top_k: Count = 3, corpus: Name = None, where: Where = None) -> Answers:
         """Fill a sentence's [MASK], or several, with phrases of the corpus, each with the places where it occurs."""
         with self._reading(corpus, where) as searched:
-            return Answers.of(self._over(self._npm, searched).fill(text, top_k=top_k, max_evidence=PLACES))
+            found = self._over(self._npm, searched).fill(text, top_k=top_k, max_evidence=PLACES)
+            return Answers.of(found, searched)
 
     def search(self, query: Text, k: Count = 5, corpus: Name = None, where: Where = None) -> Passages:
         """Find the passages that match a query best, by words, and by meaning if the corpus has vectors."""
         with self._reading(corpus, where) as searched:
             found = Finder(searched).search(query, k)
             passages = [Passage(**hit.to_dict()) for hit in found]
-        return Passages(passages=passages, read_as=found.read_as)
+        return Passages(passages=passages, read_as=found.read_as, notes=notes_of(searched))
 
     def read(
         self,

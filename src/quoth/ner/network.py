@@ -12,8 +12,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from quoth.ner.tagger import HEAD_FILE
+from quoth.ner.words import NUM_SHAPES
 from quoth.storage import atomic_write_bytes
-from quoth.text.words import NUM_SHAPES
 
 _OWN = ("shapes.", "head.")
 

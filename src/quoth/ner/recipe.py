@@ -27,9 +27,9 @@ from quoth.ner.config import TaggerConfig, TaggingConfig
 from quoth.ner.data import joined, read_conll
 from quoth.ner.network import TagNetwork
 from quoth.ner.tags import bio_labels, labels_of_spans
+from quoth.ner.words import WordTokenizer
 from quoth.records import TaggedText
 from quoth.storage import atomic_write_json
-from quoth.text.words import WordTokenizer
 from quoth.training.adapter import save_adapter, trainable
 from quoth.training.epochs import by_length
 from quoth.training.run import Job, Run

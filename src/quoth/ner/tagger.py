@@ -23,11 +23,11 @@ from quoth.hub import EncoderSource, ModelSource, has_settings, locate
 from quoth.ner.config import TaggerConfig
 from quoth.ner.dates import DATES_VERSION, find_dates, longest
 from quoth.ner.tags import best_labels, spans_of_labels
+from quoth.ner.words import NUM_SHAPES, TextWords, WordTokenizer, WordWindow
 from quoth.records import TaggedSpan
 from quoth.storage import sha256_file
 from quoth.text.boundaries import BOUNDARIES_VERSION
 from quoth.text.tokenizer import BATCH_TOKENS, PairArrays, padded
-from quoth.text.words import NUM_SHAPES, TextWords, WordTokenizer, WordWindow
 
 HEAD_FILE = "tagger.safetensors"
 Network = Callable[[PairArrays, Ints], Floats]

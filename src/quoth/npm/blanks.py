@@ -26,7 +26,6 @@ from quoth.answers.evidence import (
     sources_of,
 )
 from quoth.answers.options import FillOptions, ResolvedOptions
-from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
 from quoth.arrays import Floats
 from quoth.corpus.bm25 import Ranking
@@ -39,6 +38,7 @@ from quoth.index.search import search_all, search_together
 from quoth.model.base import CorpusModel
 from quoth.model.calls import with_mask, words_of
 from quoth.npm.config import NPMConfig
+from quoth.npm.phrases import ScoredPhrases, ScoredTokens
 from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
 from quoth.records import Passage, Prediction

@@ -57,7 +57,12 @@ def make_batch(
     flags_N = np.concatenate([data.flags[data.offsets[p] : data.offsets[p + 1]] for p in passages])
     sequence_N = np.repeat(np.arange(len(bodies)), [len(body) for body in bodies])
     masker = mask_spans if config.masking == "spans" else mask_tokens
-    options = MaskingOptions(mask_ratio=config.mask_ratio, max_repeats=config.max_repeats, group=config.masked_together)
+    options = MaskingOptions(
+        mask_ratio=config.mask_ratio,
+        max_repeats=config.max_repeats,
+        group=config.masked_together,
+        whole_words=config.positives == "words",
+    )
     ids_N = np.concatenate(bodies).astype(np.int64)
     spans = masker(ids_N, sequence_N, flags_N, rng, options)
 

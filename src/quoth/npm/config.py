@@ -100,6 +100,11 @@ class TrainConfig(MeasuredConfig):
     )
     mask_ratio: Annotated[float, Gt(0), Le(0.5), "Share of a passage's tokens to mask."] = 0.15
     max_repeats: Annotated[Count, "Number of times that an n-gram is masked in a batch, at most."] = 10
+    positives: Annotated[
+        Literal["words", "any"],
+        "Which places of a masked phrase's tokens in other passages are positives: those at word boundaries (words) or "
+        "all (any, the paper); the others are negatives.",
+    ] = "words"
     contrast_with: Annotated[
         Literal["clean", "masked", "nothing"],
         "What queries are contrasted with: the tokens of the unmasked passages (clean, the paper), or those still "
@@ -226,6 +231,7 @@ _NPM_PAPER = TrainConfig(
     weight_decay=0.01,
     max_grad_norm=2.0,
     dropout=0.1,
+    positives="any",
     lora_rank=0,
     bf16=True,
     checkpoint_every=1_000,

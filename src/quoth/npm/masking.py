@@ -30,6 +30,8 @@ class MaskingOptions:
     max_repeats: int = 10
     group: int = 0
     """The number of consecutive sequences searched together for spans that recur; 0: all."""
+    whole_words: bool = True
+    """Whether a positive begins and ends at word boundaries; the paper's is any equal n-gram."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +113,22 @@ def mask_spans(
 
     Spans are tried in random order with lengths drawn from a geometric distribution, until a sequence's budget
     is spent; they do not overlap. If no span of a length is left, one of the next shorter length is taken. Positives
-    are the same phrases in all other sequences of the batch, of other groups too, at word boundaries: the same tokens
-    inside another word ("man" in "manly") are not positives but negatives. The paper's positives ignore boundaries.
+    are the same phrases in all other sequences of the batch, of other groups too. With `whole_words` they are so at
+    word boundaries: the same tokens inside another word ("man" in "manly") are negatives. Without, as in the paper,
+    all places of the same tokens are positives.
     """
     # Every n-gram is listed, in arrays: masking runs 13.5 times as fast as the same rules in plain Python
     # (docs/benchmarks.md).
     tables = ngrams(ids_N, sequence_N, flags_N, options.max_span)
     kept = [(table, np.flatnonzero(recurring(table, options.group))) for table in tables]
     chosen = _choose(kept, sequence_N, rng, options)
-    return _with_positives(tables, chosen)
+    anywhere = tables if options.whole_words else ngrams(ids_N, sequence_N, _anywhere(flags_N), options.max_span)
+    return _with_positives(tables, chosen, anywhere)
+
+
+def _anywhere(flags_N: Flags) -> Flags:
+    """Flags by which every token may start and end a phrase."""
+    return np.full_like(flags_N, MAY_START | MAY_END)
 
 
 def _choose(
@@ -177,21 +186,22 @@ def _take(
     return None
 
 
-def _with_positives(tables: list[NGrams], chosen: list[tuple[int, int]]) -> MaskedSpans:
+def _with_positives(tables: list[NGrams], chosen: list[tuple[int, int]], places: list[NGrams]) -> MaskedSpans:
+    """The chosen spans, (length, index in that length's table), with the equal n-grams among `places`."""
     starts, lengths, queries, positives = [], [], [], []
-    order = [np.argsort(table.group, kind="stable") for table in tables]
-    sorted_groups = [table.group[by] for table, by in zip(tables, order, strict=True)]
+    order = [np.argsort(place.group, kind="stable") for place in places]
+    sorted_groups = [place.group[by] for place, by in zip(places, order, strict=True)]
     chosen = sorted(chosen, key=lambda pair: int(tables[pair[0] - 1].start[pair[1]]))
     for query, (length, index) in enumerate(chosen):
-        table, by, groups = tables[length - 1], order[length - 1], sorted_groups[length - 1]
+        table, place = tables[length - 1], places[length - 1]
         # Sorted by group once per length, so each phrase's occurrences are one range.
-        left, right = np.searchsorted(groups, [table.group[index], table.group[index] + 1])
-        same = by[left:right]
-        same = np.sort(same[table.sequence[same] != table.sequence[index]])
+        left, right = np.searchsorted(sorted_groups[length - 1], [table.group[index], table.group[index] + 1])
+        same = order[length - 1][left:right]
+        same = np.sort(same[place.sequence[same] != table.sequence[index]])
         starts.append(int(table.start[index]))
         lengths.append(length)
         queries.append(np.full(len(same), query))
-        positives.append(table.start[same])
+        positives.append(place.start[same])
     empty = np.zeros(0, np.int64)
     return MaskedSpans(
         np.array(starts, np.int64),
@@ -210,10 +220,9 @@ def mask_tokens(
     They are drawn uniformly until a sequence's budget is spent; boundaries and repeats do not matter.
     """
     if not len(ids_N):
-        return _with_positives([], [])
+        return _with_positives([], [], [])
     # One pass in one random order: single tokens cannot overlap, so nothing has to be tried again.
-    anywhere = np.full_like(flags_N, MAY_START | MAY_END)
-    table = ngrams(ids_N, sequence_N, anywhere, 1)[0]
+    table = ngrams(ids_N, sequence_N, _anywhere(flags_N), 1)[0]
     budget_S = (options.mask_ratio * np.bincount(sequence_N)).astype(np.int64)
     chosen: list[tuple[int, int]] = []
     for index in rng.permutation(np.flatnonzero(recurring(table, options.group))):
@@ -221,4 +230,4 @@ def mask_tokens(
         if budget_S[sequence]:
             budget_S[sequence] -= 1
             chosen.append((1, int(index)))
-    return _with_positives([table], chosen)
+    return _with_positives([table], chosen, [table])

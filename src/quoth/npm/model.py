@@ -13,7 +13,6 @@ from functools import partial
 from typing import Literal, overload
 
 from quoth.answers.evidence import chosen
-from quoth.answers.labels import predict_labels
 from quoth.answers.options import FillOptions
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
@@ -24,6 +23,7 @@ from quoth.index.options import Mode
 from quoth.model.calls import Exclude, check_labels, check_questions, takes, tidied, words_of
 from quoth.npm.blanks import BlankFiller
 from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
+from quoth.npm.labels import predict_labels
 from quoth.npm.several import BEAMS, fill_together
 from quoth.reader.runtime import open_reader
 from quoth.records import Predictions

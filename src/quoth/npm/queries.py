@@ -23,7 +23,6 @@ from torch import Tensor
 
 from quoth.answers.equations import Sums
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import ScoredPhrases
 from quoth.arrays import Floats, Rows
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import answer_ranges, holders
@@ -36,6 +35,7 @@ from quoth.index.search import search_together
 from quoth.index.vectors import top
 from quoth.npm.config import NPMConfig, QueryConfig
 from quoth.npm.model import NPM
+from quoth.npm.phrases import ScoredPhrases
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.training.adapter import save_adapter, trainable
 from quoth.training.epochs import drawn

@@ -13,8 +13,8 @@ It is a tool of the systems: NPM and REALM may let it read what they found. From
 
 Words and lengths: `reader.spans.windows` cuts a long passage, `reader.spans.legal_spans` allows spans that start
 and end at word boundaries. `reader.runtime.open_reader` opens a reader in ONNX Runtime or PyTorch; weights are loaded
-and saved by `reader.weights.load_reader` and `reader.weights.save_reader`. What it answers by what it marked is
-`reader.model.answered`. What people call is `reader.model.Reader`;
-its settings are `reader.config.ReaderConfig`; questions with their passages are read by `reader.data.read_examples`; a
-run is made by `reader.recipe.prepare`.
+and saved by `reader.weights.load_reader` and `reader.weights.save_reader`. The way from a question to its answers is
+`reader.answering.answer`: spell, find, read, units, calibrate. What people call is `reader.model.Reader`; its settings
+are `reader.config.ReaderConfig`; questions with their passages are read by `reader.data.read_examples`; a run is made
+by `reader.recipe.prepare`.
 """

@@ -17,15 +17,15 @@ from typing import TypeVar
 from quoth.answers.calibration import LEAST_ANSWERS
 from quoth.answers.calibration import calibrate as fit_thresholds
 from quoth.answers.evidence import Source, Spans, chance, features, log_odds, predict_spans, settled
-from quoth.answers.lists import answer_phrases
-from quoth.answers.sentences import answer_sentences
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import exact_match, has_answer
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.hub import SETTINGS_FILE, locate
 from quoth.reader.config import ReaderConfig
+from quoth.reader.lists import answer_phrases
 from quoth.reader.model import Reader
+from quoth.reader.sentences import answer_sentences
 from quoth.reader.spans import AT_A_TIME
 from quoth.storage import atomic_write_json
 

@@ -7,36 +7,25 @@ encode and expand (network) ← search (index/finder) → score and group (answe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, overload
 
-from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, chance, features, predict_spans, sources_of
-from quoth.answers.lists import answer_phrases, asks_yes_or_no, with_whole
+from quoth.answers.evidence import Source, Spans, predict_spans, sources_of
 from quoth.answers.options import answered_from
-from quoth.answers.sections import named_sections
-from quoth.answers.sentences import answer_sentences
 from quoth.corpus.view import count_passages
 from quoth.index.options import Mode
 from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
+from quoth.reader.answering import Find, Hidden, Keep, answer, read_found
 from quoth.reader.config import ReaderAskOptions, ReaderConfig, ReaderFillOptions
 from quoth.reader.runtime import open_reader
-from quoth.reader.spans import SpanReader, has_blank
+from quoth.reader.spans import SpanReader
 from quoth.records import Hits, Predictions
 from quoth.text.tokenizer import fill_in
-from quoth.timing import step
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-
-TEXTS_AT_A_TIME = 8
-PATIENCE = 0.6
-"""The share of the passages after which no more are read for a text whose best answer would be called not found."""
-LIKELY = 0.5
-"""The probability of a sentence from which on its question is not called not found."""
 
 
 class Reader(Model):
@@ -46,8 +35,13 @@ class Reader(Model):
     corpora: list[Corpus]
 
     def __init__(self, reader: SpanReader, corpora: Sequence[Corpus] = (), name: str = "") -> None:
-        self.name, self.reader, self.config = name, reader, reader.config
+        self.name, self.reader = name, reader
         self._search_in(corpora)
+
+    @property
+    def config(self) -> ReaderConfig:
+        """The settings with which passages are read and answers calibrated."""
+        return self.reader.config
 
     def __repr__(self) -> str:
         return f"Reader({self.name!r}, corpora={self.corpora!r})"
@@ -124,19 +118,16 @@ class Reader(Model):
             >>> best.text, best.evidence[0].title
             ('Georges Bizet', 'Carmen')
         """
-        check_questions(question)
-        least, given = answered_from(options, self.config.defaults), [text.strip() for text in question]
-        with step("search"):
-            asked = [*map(self.finder.as_spelled, given)]
-        texts = [text for text, _ in asked]
-        found = self.read(texts, texts, options.passages, exclude, options.mode)
-        answers = []
-        for before, (text, names), read in zip(given, asked, found, strict=True):
-            named = named_sections(text, read[0], self.corpora)
-            one = answered(text, *read, self.config, options.top_k, least, sure=not names, named=named)
-            one.read_as = text if text != before else ""
-            answers.append(one)
-        return answers
+        return self.answers(question, options, exclude)
+
+    def answers(
+        self, questions: Sequence[str], options: ReaderAskOptions, exclude: Exclude = (), keep: Keep | None = None
+    ) -> list[Predictions]:
+        """As `ask`; of the spans of each passage only those that are kept."""
+        check_questions(questions)
+        least = answered_from(options, self.config.defaults)
+        find, hidden = self._found_by(options.passages, options.mode), for_each(exclude, len(questions))
+        return answer(questions, self.reader, self.corpora, find, hidden, top_k=options.top_k, least=least, keep=keep)
 
     @overload
     def fill(  # type: ignore[overload-overlap]
@@ -227,59 +218,17 @@ class Reader(Model):
     ) -> Iterator[tuple[list[Source], list[Spans]]]:
         """The best passages for what is `searched`, as many as are read, and the reader's scores of their spans for
         each text."""
+        find, hidden = self._found_by(passages, mode), for_each(exclude, len(texts))
+        return read_found(texts, searched, self.reader, find, hidden)
+
+    def _found_by(self, passages: int | None, mode: Mode) -> Find:
         count = self.config.defaults.passages if passages is None else passages
-        hidden, among = for_each(exclude, len(texts)), count_passages(self.corpora)
-        for at in range(0, len(texts), TEXTS_AT_A_TIME):
-            part = slice(at, at + TEXTS_AT_A_TIME)
-            with step("search"):
-                ranked = self.finder.rankings(searched[part], count, hidden[part], mode)
-                sources = [
-                    sources_of(
-                        found, [self.corpora[number].passage(row) for _, (number, row) in found], self.corpora, among
-                    )
-                    for found in ranked
-                ]
-            with step("expand"):
-                hopeless = partial(self._is_hopeless, texts[part], sources)
-                spans = self.reader.read_enough(texts[part], sources, hopeless=hopeless)
-            yield from ((group[: len(found)], found) for group, found in zip(sources, spans, strict=True))
 
-    def _is_hopeless(
-        self, texts: Sequence[str], sources: Sequence[Sequence[Source]], number: int, spans: Sequence[Spans]
-    ) -> bool:
-        """Whether the best answer of most passages to a question, by its number, would be called not found."""
-        config, read = self.config, sources[number][: len(spans)]
-        is_blank = has_blank(self.reader.tokenizer, texts[number])
-        if config.calibration is None or is_blank or len(read) < PATIENCE * len(sources[number]):
-            return False
-        best = answer_phrases(texts[number], read, spans, 1, config.prior)
-        return all(chance(config.calibration, features(each, read)) < config.defaults.not_found_below for each in best)
+        def find(texts: Sequence[str], hidden: Hidden) -> list[list[Source]]:
+            among = count_passages(self.corpora)
+            return [
+                sources_of(found, [self.corpora[at].passage(row) for _, (at, row) in found], self.corpora, among)
+                for found in self.finder.rankings(texts, count, hidden, mode)
+            ]
 
-
-def answered(
-    question: str,
-    read: Sequence[Source],
-    spans: Sequence[Spans],
-    config: ReaderConfig,
-    top_k: int,
-    least: float,
-    sure: bool = True,
-    named: Sequence[Source] = (),
-) -> Predictions:
-    """Phrases and sentences of the passages that were read, calibrated; those from the probability `least` on are
-    answers, unless none may be `sure`.
-
-    No phrase says yes or no, so that to such a question none is sure; and what a likely sentence says is not called not
-    found.
-    """
-    phrases = answer_phrases(question, read, spans, max(top_k, RIVALS), config.prior)
-    weights, lowest = config.sentence_calibration, config.defaults.not_found_below
-    sentences = answer_sentences(read, spans, config.prior, weights, question=question, named=named)
-    if weights is not None and any(each.probability >= LIKELY for each in sentences):
-        lowest = 0.0
-    if least > 0 and (not sure or asks_yes_or_no(question)):
-        least = math.inf
-    found = calibrated(phrases, config.calibration, read, least, lowest)
-    if sentences and sentences[0].probability >= max(least, LIKELY):
-        found = with_whole(question, found, sentences[0], named)
-    return Predictions(found[:top_k], sentences)
+        return find

@@ -22,8 +22,9 @@ Retrieval for Weakly Supervised Open Domain Question Answering*, 2019) to the co
 | Table 3 which passages make an answer likely | `realm.model.REALM.likelihood` |
 | appendix D retrieval utility | `realm.losses.retrieval_utility` |
 
-The released code lets every mask choose passages of its own: `realm.losses.marginal_per_token`. The published weights
-become a folder by `realm.convert.convert`; `realm.convert.mix` joins one model's towers with another's reader. What
-people call is `realm.model.REALM`; its settings are `realm.config.REALMConfig`; runs are made by
+The paper's reader joins x with the body of z; that of `quoth-realm-base` reads "Title. body", unless it is trained with
+`reader_sees="body"`. The released code lets every mask choose passages of its own: `realm.losses.marginal_per_token`.
+The published weights become a folder by `realm.convert.convert`; `realm.convert.mix` joins one model's towers with
+another's reader. What people call is `realm.model.REALM`; its settings are `realm.config.REALMConfig`; runs are made by
 `realm.recipe.prepare`.
 """

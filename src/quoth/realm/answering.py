@@ -46,13 +46,11 @@ class EncodedQuery:
 @dataclass(frozen=True, slots=True)
 class How:
     """How answers are read and combined: their number; by eq. 1 or by one softmax; the relevance of the null document,
-    None if it is not one of z; whether BM25 helped to find the passages; the probability that an answer must reach."""
+    None if it is not one of z."""
 
     top_k: int
     marginal: bool
     null: float | None = None
-    hybrid: bool = False
-    least: float = 0.0
 
 
 def predict_answers(

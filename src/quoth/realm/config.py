@@ -137,6 +137,11 @@ class REALMConfig(ModelConfig):
 
 
 Salience = Literal["salient", "spans", "tokens"]
+ReaderSees = Annotated[
+    Literal["model", "titles", "body"],
+    "What the reader sees of a passage: its title before its text (titles), its text alone (body, the paper), or what "
+    "the model's `reader_titles` says (model).",
+]
 
 
 @described
@@ -184,6 +189,7 @@ class PretrainConfig(MeasuredConfig):
     ] = 0
     splitter: Annotated[str, "How documents are cut into passages."] = "words:120"
     evaluate_blanks: Count = 200
+    reader_sees: ReaderSees = "model"
 
 
 @described
@@ -203,6 +209,7 @@ class FineTuneConfig(LoopConfig):
         "young retriever leaves the reader something to learn from (not in the papers).",
     ] = False
     corpus: Annotated[str, "The folder of the corpus to answer from."] = ""
+    reader_sees: ReaderSees = "model"
 
     def check(self) -> None:
         if self.num_reader_passages > self.retriever_beam_size:
@@ -234,6 +241,7 @@ _PRETRAIN_PAPER = PretrainConfig(
     dropout=0.1,
     bf16=True,
     checkpoint_every=500,
+    reader_sees="body",
 )
 # A small beam leaves out passages that contain an answer's text by chance. With few questions these outnumber the right
 # ones.

@@ -37,6 +37,8 @@ from quoth.training.distributed import SINGLE_PROCESS, World
 TOWERS, KEYS, INDEX, BUILDER_LOG = "towers", "keys", "index.json", "builder.log"
 PRECISION = "fp16"
 POLL_SECONDS = 0.5
+SECONDS_TO_STOP = 60.0
+"""After which a builder that was asked to stop is killed."""
 MAX_DEATHS = 3
 """The number of times in a row that the builder may die without having made an index."""
 
@@ -118,7 +120,11 @@ class IndexRefresher:
         """Stop the builder."""
         if self._builder is not None:
             self._builder.terminate()
-            self._builder.wait()
+            try:
+                self._builder.wait(SECONDS_TO_STOP)
+            except subprocess.TimeoutExpired:
+                self._builder.kill()
+                self._builder.wait()
             self._builder = None
 
     def _publish(self, step: int, model: TrainedREALM) -> None:

@@ -26,7 +26,7 @@ from quoth.index.options import Mode
 from quoth.index.retriever import Retriever
 from quoth.model.base import CorpusModel
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
-from quoth.reader.model import answered
+from quoth.reader.answering import Hidden, answer, without_prior
 from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
 from quoth.realm.answering import EncodedQuery, How
@@ -55,11 +55,8 @@ class GivenReader:
         return combine or default
 
     def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> Predictions:
-        """The best spans; with one softmax as a `Reader` gives them, but that relevance counts with BM25 alone."""
-        if how.marginal:
-            return Predictions(self.fillings(query, sources, how))
-        config = self.reader.config if how.hybrid else replace(self.reader.config, prior=0.0)
-        return answered(query.text, sources, self._read(query, sources), config, how.top_k, how.least)
+        """The best spans by eq. 1; with one softmax, `quoth.reader.answering` gives the answers."""
+        return Predictions(self.fillings(query, sources, how))
 
     def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
         """The best spans for a blank, not calibrated: calibration is of questions only."""
@@ -177,15 +174,26 @@ class REALM(CorpusModel):
         check_questions(question)
         own = options.resolved(self.config.defaults)
         by_eq_1, least = own.combine == "marginal", self.reader.check(own)
-        null = self._null_if(own.null_document, by_eq_1)
+        null, hidden = self._null_if(own.null_document, by_eq_1), for_each(exclude, len(question))
+
+        def found(texts: Sequence[str], hidden: Hidden) -> list[EncodedQuery]:
+            find = self._fused if own.mode == "hybrid" else self._queries
+            asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
+            return find(texts, asked, self.config.num_read(own.passages), hidden)
+
+        if isinstance(self.reader, GivenReader) and not by_eq_1:
+            # Relevance weighs an answer as a `Reader` has learned to weigh it: with BM25's share in it.
+            reader = self.reader.reader if own.mode == "hybrid" else without_prior(self.reader.reader)
+
+            def find(texts: Sequence[str], hidden: Hidden) -> list[list[Source]]:
+                return [*map(self._sources, found(texts, hidden))]
+
+            return answer(question, reader, self.corpora, find, hidden, top_k=own.top_k, least=least)
         texts = [text.strip() for text in question]
-        asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
-        find = self._fused if own.mode == "hybrid" else self._queries
-        found: list[Predictions] = []
-        for query in find(texts, asked, self.config.num_read(own.passages), exclude):
-            how = How(own.top_k, by_eq_1, null and null(query), own.mode == "hybrid", least)
-            found.append(self.reader.answers(query, self._sources(query), how))
-        return found
+        return [
+            self.reader.answers(query, self._sources(query), How(own.top_k, by_eq_1, null and null(query)))
+            for query in found(texts, hidden)
+        ]
 
     def _fused(
         self, texts: Sequence[str], asked: Sequence[Sequence[int]], count: int, exclude: Exclude

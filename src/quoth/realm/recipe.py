@@ -46,6 +46,8 @@ EXAMPLES_AT_A_TIME = 8
 def prepare(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Job:
     """The task of one of the three stages, by its settings."""
     source = run.source(REALMConfig)
+    if not isinstance(config, ICTConfig) and config.reader_sees != "model":
+        source = replace(source, config=replace(source.config, reader_titles=config.reader_sees == "titles"))
     run.claim()
     match config:
         case ICTConfig():

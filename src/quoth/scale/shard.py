@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from quoth.answers.equations import Sums
 from quoth.answers.evidence import Quoter, Quotes
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Groups, Occurrences, Scored, group_equal, group_score, places_of
 from quoth.arrays import Doubles, Rows
 from quoth.encoders.tokens import TokenEncoder
@@ -29,6 +28,7 @@ from quoth.index.key_table import KeyHits, KeyTable
 from quoth.index.retriever import Retriever
 from quoth.index.search import search_tables
 from quoth.index.vectors import Neighbours, joined
+from quoth.npm.phrases import ScoredPhrases, ScoredTokens
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

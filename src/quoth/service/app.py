@@ -34,6 +34,7 @@ from starlette.responses import Response
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import verify_quotes, word_ranges
+from quoth.corpus.view import notes_of
 from quoth.records import Document, Hits, Predictions
 from quoth.service import replies
 from quoth.service.batches import BatchQueue, Done, aside
@@ -359,7 +360,7 @@ async def _reply(service: Service, view: View, done: Done, **content: Any) -> Re
     timing = {"wait": done.waited, **done.steps, "work": done.worked}
     spent = [f"{name};dur={1000 * seconds:.2f}" for name, seconds in timing.items()]
     headers = {"Server-Timing": ", ".join([*spent, f'batch;desc="{done.batch}"'])}
-    content["snapshots"] = {corpus.name: corpus.snapshot for corpus in view.corpora}
+    content |= {"snapshots": {each.name: each.snapshot for each in view.corpora}, "notes": notes_of(view.corpora)}
     return await aside(_rendered, service, content, headers)
 
 

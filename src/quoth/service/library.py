@@ -136,7 +136,7 @@ class Library:
             if (found := self._views.get(key)) is not None:
                 return self._kept(key, found.corpora)
         opened = corpora if key[1] is None else [Corpus.open(corpora[0].path, snapshot)]
-        opened = opened if where is None else parts(opened, where)
+        opened = opened if where is None else parts(opened, where, warn=False)
         with self._lock:
             # What was the latest may not be it any longer.
             if key[1] is not None or all(each is self._latest[each.name] for each in corpora):

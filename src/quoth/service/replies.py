@@ -14,6 +14,9 @@ from quoth.records import Status as AnswerStatus
 from quoth.service.requests import MOST, Number
 
 Snapshots = Annotated[dict[str, int], Field(description="The snapshot that was asked, by corpus.")]
+Notes = Annotated[
+    list[str], Field(description="What `where` could not compare: which fields have values that are not dates.")
+]
 Probability = Annotated[float | None, Field(description="Of an answer that a reader read, its chance of being right.")]
 
 
@@ -83,6 +86,7 @@ class Predictions(Reply):
 
     predictions: list[PredictionReply] | list[list[PredictionReply]]
     snapshots: Snapshots
+    notes: Notes = []
 
 
 class SentenceReply(Reply):
@@ -127,6 +131,7 @@ class Hits(Reply):
     passages: list[HitReply]
     read_as: Annotated[str, Field(description='The query with misspelt words as the corpus spells them, or "".')]
     snapshots: Snapshots
+    notes: Notes = []
 
 
 class Verified(Reply):
@@ -140,6 +145,7 @@ class Verified(Reply):
     places: list[Evidence]
     nearest: list[Evidence]
     snapshots: Snapshots
+    notes: Notes = []
 
 
 class CorpusPlace(Reply):

@@ -5,22 +5,20 @@ cell. Does not know pages, which Word makes when it shows a document, nor heads 
 """
 
 import posixpath
-import re
-import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 from quoth.sources import tables
 from quoth.sources.numbering import Numbering
-from quoth.sources.office import STRICT, described, opened, parsed
+from quoth.sources.office import STRICT, Archive, whole
 from quoth.sources.source import Piece, Source, Text
+from quoth.sources.superscripts import raised
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
-from quoth.sources.wordml import Styles, W, attribute, below, is_on, symbol
+from quoth.sources.wordml import Styles, W, attribute, below, hexadecimal, is_on
+from quoth.sources.wordtext import NOTES, characters, inside, label_of, mark_notes, prepare
 
 _KINDS = ("styles", "numbering", "footnotes", "endnotes")
-_UNSEEN = {W + name for name in ("vanish", "strike", "dstrike")}
 _GONE = {W + name for name in ("vanish", "del", "moveFrom")}
 """What the mark of a paragraph has that is not to be seen."""
 _MOST_SPANNED = 100
@@ -28,71 +26,22 @@ _MOST_SPANNED = 100
 
 def read(content: bytes) -> Source:
     """The text of a Word document. Raises ValueError if it cannot be opened."""
-    archive = zipfile.ZipFile(opened(content))
-    whole = _related(archive, "")
-    main = whole.get("officeDocument", "")
-    body = below(_part(archive, main), "body")
-    if body is None:
-        raise ValueError("it has no text; is it a Word document?")
-    parts = {kind: _part(archive, name) for kind, name in _related(archive, main).items() if kind in _KINDS}
+    archive = Archive(content)
+    main = archive.related().get("officeDocument", "word/document.xml")
+    document = archive.xml(main, STRICT)
+    if (body := below(document, "body")) is None:
+        raise ValueError("it has no text: it is not a Word document, or is damaged")
+    related, folder = archive.related(main), posixpath.dirname(main)
+    parts = {kind: archive.xml(related.get(kind, posixpath.join(folder, f"{kind}.xml")), STRICT) for kind in _KINDS}
     styles = Styles(parts.get("styles"))
-    writer = _Writer(Text("element"), styles, Numbering(parts.get("numbering"), styles))
+    for part in (document, parts["footnotes"], parts["endnotes"]):
+        prepare(part, styles)
+    marks = {kind: mark_notes(document, kind) for kind in NOTES}
+    writer = _Writer(Text("element"), styles, Numbering(parts["numbering"], styles))
     writer.blocks(body)
-    for kind in ("footnotes", "endnotes"):
-        writer.notes(parts.get(kind))
-    core = _part(archive, whole.get("core-properties", ""))
-    return writer.text.source({} if core is None else _facts(core))
-
-
-def _related(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
-    """The names of the files that a file in the archive, or the whole of it (""), refers to, by their kinds."""
-    folder, file = posixpath.split(name)
-    found = _part(archive, posixpath.join(folder, "_rels", f"{file}.rels"))
-    return {
-        each.get("Type", "").rpartition("/")[2]: posixpath.normpath(
-            posixpath.join("/", folder, each.get("Target", ""))
-        )[1:]
-        for each in (() if found is None else found.iterchildren("{*}Relationship"))
-    }
-
-
-def _part(archive: zipfile.ZipFile, name: str) -> Any:
-    """A file in XML, without what Word does not show; None if there is none of this name."""
-    with suppress(KeyError):
-        root = parsed(re.sub(*STRICT, archive.read(name)))
-        for said in (*_asked_for(root), *_in_code(root)):
-            said.text = ""
-        return root
-    return None
-
-
-def _asked_for(root: Any) -> Iterator[Any]:
-    """The texts of content controls that only say what is to be written there."""
-    for control in root.iter(W + "sdt"):
-        if is_on(below(control, "sdtPr", "showingPlcHdr")):
-            yield from control.iter(W + "t")
-
-
-def _in_code(root: Any) -> Iterator[Any]:
-    """The texts of fields that are in the code of another: of the sex, in "if the sex is F, Ms, else Mr"."""
-    in_code: list[bool] = []  # of each field that has begun: whether its code goes on
-    for part in root.iter(W + "p", W + "fldChar", W + "t"):
-        kind = attribute(part, "fldCharType")
-        if part.tag == W + "p":  # a field without an end must not take the rest of the document with it
-            in_code = [False] * len(in_code)
-        elif kind == "begin":
-            in_code.append(True)
-        elif in_code and kind == "separate":
-            in_code[-1] = False
-        elif in_code and kind == "end":
-            in_code.pop()
-        elif any(in_code[:-1]):
-            yield part
-
-
-def _facts(core: Any) -> dict[str, Any]:
-    dates = (core.findtext(f"{{*}}{name}") for name in ("modified", "created"))
-    return {**described(core), "date": next(filter(None, dates), "")[:10]}
+    for kind in NOTES:
+        writer.notes(parts[f"{kind}s"], marks[kind])
+    return writer.text.source(archive.facts(), [*archive.notes.values()])
 
 
 class _Row(NamedTuple):
@@ -119,12 +68,15 @@ class _Writer:
             elif kind in ("sdt", "sdtContent", "ins", "customXml", "smartTag"):
                 self.blocks(child, cell)
 
-    def notes(self, part: Any) -> None:
-        """Appends the notes of a part, if there is one; those without a text only draw lines, and do not count."""
-        for note in () if part is None else part.iterchildren():
-            if said := "\n".join(map(_characters, _outermost(note))).strip():
+    def notes(self, part: Any, marks: Mapping[str, str]) -> None:
+        """Appends the notes of a part, if there is one, by their ids with their marks; those without a text only draw
+        lines, and do not count."""
+        for note in () if part is None else part.iterchildren(W + "*"):
+            if said := "\n".join(map(characters, _outermost(note))).strip():
                 self.text.gap()
                 self._notes += 1
+                if mark := marks.get(attribute(note, "id")):
+                    self.text.mark(f"{raised(mark, '.')} ")
                 self.text.pieces([Piece(said, (f"note {self._notes}",))])
 
     def _paragraph(self, paragraph: Any, place: str) -> None:
@@ -134,7 +86,9 @@ class _Writer:
         is_listed = has_list_style or any(below(kind, "numPr") is not None for kind in kinds)
         is_item = is_listed and not any(below(kind, "outlineLvl") is not None for kind in kinds)
         self.text.gap("\n" if is_item else "\n\n")
-        for number, line in enumerate(_characters(paragraph).split("\n")):
+        if name := label_of(paragraph):
+            self.text.mark(f"{name}: ")
+        for number, line in enumerate(characters(paragraph).split("\n")):
             self.text.gap("\n")
             if label and not number and line.strip():
                 self.text.mark(f"{label} ")
@@ -145,11 +99,11 @@ class _Writer:
         """Appends a table; texts in one column, or beside one another in one row, are only put there."""
         rows = [
             _Row(row, cells)
-            for row in _inside(table, "tr")
-            if (cells := [*_inside(row, "tc")]) and below(row, "trPr", "del") is None
+            for row in inside(table, "tr")
+            if (cells := [*inside(row, "tc")]) and below(row, "trPr", "del") is None
         ]
         beside = len(rows) == 1 and any(
-            sum(bool(_characters(each).strip()) for each in _outermost(cell)) > 1 for cell in rows[0].cells
+            sum(bool(characters(each).strip()) for each in _outermost(cell)) > 1 for cell in rows[0].cells
         )
         if beside or max((len(row.cells) for row in rows), default=0) < 2:
             for r, row in enumerate(rows, 1):
@@ -181,7 +135,7 @@ class _Writer:
         """Whether the style of a table makes its first row bold, and its first column not."""
         properties = below(table, "tblPr")
         look = below(properties, "tblLook")
-        bits = int(attribute(look) or "0", 16)
+        bits = hexadecimal(attribute(look))
         parts = {
             attribute(part, "type")
             for style in self._styles.based(attribute(below(properties, "tblStyle")))
@@ -193,7 +147,7 @@ class _Writer:
         return first_row and not first_column
 
     def _is_bold(self, cell: Any) -> bool:
-        runs = [run for run in cell.iter(W + "r") if _characters(run).strip()]
+        runs = [run for run in cell.iter(W + "r") if characters(run).strip()]
         return all(self._is_bold_run(run) for run in runs)
 
     def _is_bold_run(self, run: Any) -> bool:
@@ -205,49 +159,21 @@ class _Writer:
         return is_on(next((each for each in said if each is not None), None))
 
     def _in_cell(self, paragraph: Any) -> str:
-        label, said = self._label(paragraph), _characters(paragraph)
+        label, said = self._label(paragraph), characters(paragraph)
         return said if label in ("", "-") else f"{label} {said}"
 
     def _label(self, paragraph: Any) -> str:
         """The number of a paragraph; one that was deleted or is hidden as a whole has none, and does not count."""
         mark = below(paragraph, "pPr", "rPr")
         is_gone = mark is not None and any(each.tag in _GONE and is_on(each) for each in mark)
-        return "" if is_gone and not _characters(paragraph).strip() else self._numbering.label(paragraph)
+        return "" if is_gone and not characters(paragraph).strip() else self._numbering.label(paragraph)
 
 
 def _count(part: Any, usual: int) -> int:
     """How many columns a part says."""
-    return min(int(attribute(part) or usual), _MOST_SPANNED)
-
-
-def _inside(part: Any, kind: str) -> Iterator[Any]:
-    """The rows of a table, the cells of a row, or the paragraphs of a text box, also those of content controls, but
-    none of tables or text boxes inside."""
-    return (each for each in part.iter(W + kind) if next(each.iterancestors(part.tag)) is part)
+    return min(max(whole(attribute(part), usual), 0), _MOST_SPANNED)
 
 
 def _outermost(part: Any) -> Iterator[Any]:
     """The paragraphs of a part, but none that are inside of others, as those of text boxes are."""
     return (each for each in part.iter(W + "p") if next(each.iterancestors(W + "p"), None) is None)
-
-
-def _characters(part: Any) -> str:
-    """The text of a part, without what was deleted, is struck out or hidden, or is there twice, as text boxes are."""
-    if str(part.tag).endswith(("}del", "}moveFrom", "}instrText", "}Fallback", "}pPr", "}rPr")):
-        return ""
-    match str(part.tag).removeprefix(W):
-        case "r" if any(each.tag in _UNSEEN and is_on(each) for each in part.iterfind(f"{W}rPr/*")):
-            return ""
-        case "txbxContent":
-            return "\n".join(["", *map(_characters, _inside(part, "p")), ""])
-        case "t" | "delText":
-            return part.text or ""
-        case "sym":
-            return symbol(part)
-        case "tab" | "ptab":
-            return "\t"
-        case "br" | "cr":
-            return "\n"
-        case "noBreakHyphen":
-            return "-"
-    return "".join(map(_characters, part.iterchildren()))

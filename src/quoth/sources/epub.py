@@ -5,11 +5,12 @@ Knows the container: which files are the book's parts (cover, chapters, notes), 
 """
 
 import posixpath
-import zipfile
+from functools import partial
 from urllib.parse import unquote
 
 from quoth.sources import html
-from quoth.sources.office import described, opened, parsed
+from quoth.sources.files import decode
+from quoth.sources.office import Archive, described
 from quoth.sources.source import Source, Text
 
 _PAGES = ("application/xhtml+xml", "text/html")
@@ -17,29 +18,54 @@ _PAGES = ("application/xhtml+xml", "text/html")
 
 def read(content: bytes) -> Source:
     """The text of a book. Raises ValueError if it cannot be opened, or is protected."""
-    archive = zipfile.ZipFile(opened(content))
-    names = set(archive.namelist())
-    if "META-INF/container.xml" not in names:
-        raise ValueError("no META-INF/container.xml in it; is it an e-book?")
-    package = parsed(archive.read("META-INF/container.xml")).find(".//{*}rootfile").get("full-path")
-    book = parsed(archive.read(package))
+    archive, text = Archive(content), Text("element")
+    package = _package(archive)
+    if (book := archive.xml(package)) is None:
+        raise ValueError("it has no list of its parts: it is not an e-book, or is damaged")
     files = {each.get("id"): each for each in book.iterfind("{*}manifest/{*}item")}
-    locked = _locked(archive) if "META-INF/encryption.xml" in names else set()
-    text = Text("element")
+    locked = _locked(archive)
     for number, reference in enumerate(book.iterfind("{*}spine/{*}itemref"), 1):
         item = files.get(reference.get("idref"))
         if item is None or item.get("media-type") not in _PAGES or "nav" in (item.get("properties") or "").split():
             continue
-        file = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(item.get("href"))))
+        file = _beside(package, item.get("href", ""))
         if file in locked:
             raise ValueError("it is encrypted; only books without copy protection are read")
-        if file in names:
+        if (page := archive.read(file)) is not None:
             text.gap()
-            html.write(archive.read(file), text, f"part {number}, ")
-    return text.source(described(book))
+            html.write(_readable(page, file, archive), text, f"part {number}, ", partial(_sheet, archive, file))
+    return text.source(described(book), [*archive.notes.values()])
 
 
-def _locked(archive: zipfile.ZipFile) -> set[str]:
+def _readable(page: bytes, file: str, archive: Archive) -> bytes:
+    """A page of a book, without the bytes that are no characters."""
+    try:
+        decode(page)
+    except ValueError:
+        archive.notes[file] = f"{file} in it is damaged, so text may be missing"
+        return page.replace(b"\0", b" ").decode("utf-8", "replace").encode()
+    return page
+
+
+def _package(archive: Archive) -> str:
+    """The name of the file that lists the book's parts."""
+    container = archive.xml("META-INF/container.xml")
+    root = None if container is None else container.find(".//{*}rootfile")
+    usual = min((name for name in archive.names if name.endswith(".opf")), default="")
+    return usual if root is None else root.get("full-path", usual)
+
+
+def _beside(file: str, name: str) -> str:
+    """The name in the archive of what a file there calls by this name."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(file), unquote(name)))
+
+
+def _sheet(archive: Archive, file: str, name: str) -> bytes | None:
+    """A style sheet that a page links to."""
+    return archive.read(_beside(file, name))
+
+
+def _locked(archive: Archive) -> set[str]:
     """The encrypted files. Fonts often are, which hinders nobody."""
-    found = parsed(archive.read("META-INF/encryption.xml")).iterfind(".//{*}CipherReference")
-    return {unquote(each.get("URI", "")) for each in found}
+    root = archive.xml("META-INF/encryption.xml")
+    return set() if root is None else {unquote(each.get("URI", "")) for each in root.iterfind(".//{*}CipherReference")}

@@ -39,16 +39,20 @@ _MOST_UNPACKED, _MOST_TIMES = 200_000_000, 100
 """Bytes, and times its own size, to which a compressed file may unpack, whichever is more: text that was written by
 people is compressed to a tenth, a trap to a millionth."""
 _FORMATS_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
+_FORMATS_BY_SUFFIX |= {".json": "json", ".mbox": "mbox"}
 _FORMATS_BY_SUFFIX |= {".txt": "text", ".md": "markdown", ".markdown": "markdown", ".rst": "rst"}
 _FORMATS_BY_SUFFIX |= {".html": "html", ".htm": "html", ".xhtml": "html"}
-_FORMATS_BY_SUFFIX |= {f".{name}": name for name in ("pdf", "docx", "pptx", "xlsx", "odt", "odp", "ods", "epub", "eml")}
+_FORMATS_BY_SUFFIX |= {
+    f".{name}": name for name in ("pdf", "docx", "pptx", "xlsx", "odt", "odp", "ods", "epub", "eml", "msg", "ipynb")
+}
 _SUFFIXES = f"{', '.join(_FORMATS_BY_SUFFIX)}, .1 to .9 (manual pages)"
 _FORMATS_BY_SUFFIX |= {f".{name}": name for name in WRITES}
+_FORMATS_BY_SUFFIX |= {".jsonlines": "jsonl", ".jl": "jsonl", ".ldjson": "jsonl"}
 _FORMATS_BY_SUFFIX |= {".docm": "docx", ".pptm": "pptx", ".ppsx": "pptx", ".xlsm": "xlsx"}
 _UNSEEN = re.compile(r"\.|~\$")
 """How the names of hidden files and of Office's lock files begin."""
 _SECTION = re.compile(r"\.[1-9][a-z]{0,12}")
-PARSERS = {"pdf": "pypdfium2", "html": "selectolax", "eml": "selectolax"}
+PARSERS = {"pdf": "pypdfium2", "html": "selectolax", "eml": "selectolax", "msg": "olefile", "ipynb": "json"}
 PARSERS |= {"docx": "lxml", "pptx": "pptx", "xlsx": "openpyxl", "epub": "selectolax"}
 PARSERS |= {"odt": "lxml", "odp": "lxml", "ods": "openpyxl"}
 PARSERS |= {name: PARSERS[written] for name, written in WRITES.items()}

@@ -1,32 +1,29 @@
 """Web pages: what a reader of the page reads, each piece with the path of its element, as CSS selects it.
 
-Knows which elements are the page's own text (`main`, if there is one) and which are not: scripts, navigation, feet,
-forms, what is struck out. Does not know how a page looks, or what its scripts would add.
+Knows which elements are the page's own text (`main`, if there is one) and which are not: scripts, navigation, menus,
+feet, empty forms, readings of characters, what is hidden or struck out. Does not know how a page looks, or what its
+scripts would add.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from quoth.sources import tables
+from quoth.sources import controls, tables
+from quoth.sources.css import classes_of, shown_as
 from quoth.sources.files import decode, meant
+from quoth.sources.levels import LEVELS, is_verse
 from quoth.sources.numbers import written
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
+from quoth.sources.unread import has_own, is_inside, is_left_out
 
-_LEFT_OUT = re.compile(
-    "script|style|noscript|template|nav|footer|aside|button|select|textarea|input|svg|math|iframe|object|canvas|"
-    "audio|video|dialog|menu|head|del|s|strike|[!_].*|-comment"
-)
-_ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "dialog"}
-_NOTES = {"footnote", "endnote", "rearnote", "doc-footnote", "doc-endnote"}
-_MARKS = {"noteref", "backlink", "pagebreak", "doc-noteref", "doc-backlink", "doc-pagebreak"}
-"""Roles of what is not part of a book's text: references to notes, and numbers of pages."""
+_REFERENCES = {"noteref", "doc-noteref"}
 _BLOCKS = re.compile(
     "p|div|section|article|main|header|body|h[1-6]|blockquote|pre|[uod]l|d[td]|fig.*|table|address|details|summary|hr|"
-    "fieldset|center|t[dhr]|caption|t(head|body|foot)"
+    "fieldset|legend|center|t[dhr]|caption|t(head|body|foot)"
 )
 _ENCODING = re.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*(?!utf-?16)([\w-]+)|"
@@ -42,12 +39,14 @@ _EMPTY = re.compile(
 )
 """An element that XML lets end where it begins; HTML would put all that follows into it."""
 _DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
-_HEADING = re.compile("h[1-6]")
-_HIDDEN = re.compile(r"(?i)\bdisplay\s*:\s*none\b")
-_TEXT = "p, li, td, h1, h2, h3, h4, dd, pre, article"
-"""What a form has in it that is more than controls and their names."""
+_COUNT = re.compile(r"[(\[]?\d{1,5}([.:]\d{1,5})?[a-z]?[.)\]]?")
+"""The number of a line or a verse."""
 _DEEPEST = 500
 _MOST_SPANNED = 100
+_ENDS = ',.;:!?…—–)”’»"'
+_SPACE = Piece(" ", ())
+_MOST_PIECES = 9
+"""Of a label."""
 
 
 def read(content: bytes) -> Source:
@@ -62,8 +61,9 @@ def read(content: bytes) -> Source:
     return text.source({"title": heading, "author": facts.get("author"), "date": date})
 
 
-def write(content: bytes, text: Text, before: str = "") -> Any:
-    """Appends the text of a page, which is returned as it was parsed; `before` is put before each element's path.
+def write(content: bytes, text: Text, before: str = "", sheets: Callable[[str], bytes | None] = lambda _: None) -> Any:
+    """Appends the text of a page, which is returned as it was parsed; `before` is put before each element's path,
+    `sheets` gives a style sheet that the page links to.
 
     Raises ValueError if it is in no encoding that is recognised.
     """
@@ -75,8 +75,11 @@ def write(content: bytes, text: Text, before: str = "") -> Any:
     page = LexborHTMLParser(characters)
     if page.body is None:
         raise ValueError("no body in it; is it a web page?")
+    linked = [sheets(link.attributes.get("href") or "") for link in page.css("link[rel=stylesheet]")]
+    styles = [sheet.decode("utf-8", "replace") for sheet in linked if sheet]
+    styles += [style.text() for style in page.css("style")]
     whole = page.css_first("main") or page.css_first("[role=main]") or page.body
-    _append(text, whole, before + _path(whole), 0)
+    _Writer(text, page, "\n".join(styles)).append(whole, before + _path(whole))
     return page
 
 
@@ -110,63 +113,6 @@ def _with_paths(node: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield child, f"{path} > {step if _NAME.fullmatch(child.tag) else f'*:nth-child({elements})'}"
 
 
-def _is_left_out(node: Any) -> bool:
-    given = node.attributes
-    roles = {given.get("role"), *(given.get("epub:type") or "").split()}
-    if _LEFT_OUT.fullmatch(node.tag) and not (node.tag == "aside" and roles & _NOTES):
-        return not (node.tag == "button" and _HEADING.fullmatch(node.parent.tag))  # which shows what is below
-    if (node.tag == "form" and node.css_first(_TEXT) is None) or _HIDDEN.search(given.get("style") or ""):
-        return True
-    hidden = "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _ROLES
-    is_banner = node.tag == "header" and node.css_first("h1") is None
-    return hidden or bool(roles & _MARKS) or (is_banner and not _is_inside(node, "article", "main", "section"))
-
-
-def _append(text: Text, node: Any, path: str, depth: int) -> None:
-    """Appends an element's text. Raises ValueError if it is nested too deep."""
-    if depth > _DEEPEST:
-        raise ValueError(f"its elements are nested more than {_DEEPEST} deep; convert it to text")
-    number = _first_number(node)
-    for child, where in _with_paths(node, path):
-        if child.tag == "-text":
-            _append_characters(text, child, where)
-        elif _is_left_out(child):
-            continue
-        elif child.tag == "br":
-            text.gap("\n")
-        elif child.tag == "table" and (rows := _rows(child, where)):
-            for caption, place in _within(child, where, {"caption"}):
-                text.gap()
-                _append(text, caption, place, depth + 1)
-            tables.write(text, *rows)
-        elif child.tag == "li":
-            text.gap("\n")
-            if number is not None and (own := _whole(child.attributes.get("value"))) is not None:
-                number = own
-            text.mark("- " if number is None else f"{written(number, node.attributes.get('type') or '1')}. ")
-            number = None if number is None else number + 1
-            _append(text, child, where, depth + 1)
-            text.unmark()
-            text.gap("\n")
-        elif _BLOCKS.fullmatch(child.tag):
-            text.gap("\n" if child.tag in ("ul", "ol") and node.tag == "li" else "\n\n")
-            _append(text, child, where, depth + 1)
-            text.gap("\n" if child.tag in ("ul", "ol", "p") and node.tag == "li" else "\n\n")
-        else:
-            _append(text, child, where, depth + 1)
-
-
-def _append_characters(text: Text, node: Any, path: str) -> None:
-    said = node.text_content or ""
-    if not _is_inside(node, "pre"):
-        text.pieces([Piece(said, (path,))])
-        return
-    for number, line in enumerate(said.split("\n")):
-        if number:
-            text.gap("\n" if line.strip() else "\n\n")
-        text.add(line.rstrip(), path)
-
-
 def _first_number(node: Any) -> int | None:
     """That of a list's first item; None if its items have no numbers, or count backwards."""
     given = node.attributes
@@ -180,54 +126,225 @@ def _whole(said: str | None) -> int | None:
     return int(said) if said and _DIGITS.fullmatch(said) else None
 
 
-def _is_inside(node: Any, *tags: str) -> bool:
-    while node is not None and node.tag != "body":
-        if node.tag in tags:
-            return True
-        node = node.parent
-    return False
+class _Writer:
+    """Appends elements to a text."""
 
+    def __init__(self, text: Text, page: Any, sheet: str) -> None:
+        self._text, self._labels, self._classes = text, controls.Labels(page), classes_of(sheet)
 
-def _rows(table: Any, path: str) -> tuple[list[list[Box]], int] | None:
-    """A table's rows, and how many of the first are marked as headings; None if the table only lays out a page."""
-    rows: list[list[Box]] = []
-    marked = 0
-    below: dict[int, tuple[int, Box]] = {}
-    part = None
-    for tr, where in _within(table, path, {"tr"}):
-        if tr.parent.mem_id != part:
-            part = tr.parent.mem_id
-            below.clear()
-        row: list[Box] = []
+    def append(self, node: Any, path: str, depth: int = 0) -> None:
+        """Appends an element's text. Raises ValueError if it is nested too deep."""
+        if depth > _DEEPEST:
+            raise ValueError(f"its elements are nested more than {_DEEPEST} deep; convert it to text")
+        text, number = self._text, _first_number(node)
+        for child, where in _with_paths(node, path):
+            if child.tag == "-text":
+                _append_characters(text, child, where)
+            elif is_left_out(child):
+                continue
+            elif child.tag == "br":
+                text.gap("\n")
+            elif child.tag in controls.TAGS:
+                self._control(child, where)
+            elif child.tag == "table" and (rows := self._rows(child, where)):
+                for caption, place in _within(child, where, {"caption"}):
+                    text.gap()
+                    self.append(caption, place, depth + 1)
+                tables.write(text, *rows)
+            elif child.tag == "li":
+                text.gap("\n")
+                if number is not None and (own := _whole(child.attributes.get("value"))) is not None:
+                    number = own
+                text.mark("- " if number is None else f"{written(number, node.attributes.get('type') or '1')}. ")
+                number = None if number is None else number + 1
+                self.append(child, where, depth + 1)
+                text.unmark()
+                text.gap("\n")
+            elif _BLOCKS.fullmatch(child.tag):
+                text.gap("\n" if child.tag in ("ul", "ol") and node.tag == "li" else "\n\n")
+                self.append(child, where, depth + 1)
+                text.gap("\n" if child.tag in ("ul", "ol", "p") and node.tag == "li" else "\n\n")
+            elif (shown := self._shown(child)) in LEVELS:
+                before, said = text.before, child.text().strip() if shown == "super" else ""
+                text.pieces(self._level(child, where, shown, before))
+                if said.isdigit() and is_verse(said, before, _behind(child), bool(child.attributes)):
+                    text.gap(" ")
+            else:
+                ahead, behind = _apart(child, shown, text.before)
+                text.gap(" " if ahead else "")
+                self.append(child, where, depth + 1)
+                text.gap(" " if behind else "")
 
-        def fill(row: list[Box] = row) -> None:
-            while len(row) in below:
-                left, box = below.pop(len(row))
-                if left > 1:
-                    below[len(row)] = (left - 1, box)
-                row.append(box)
+    def _shown(self, node: Any) -> str:
+        """How an element is shown: "super", "sub" or "apart"; "" if it is like the text around it."""
+        given = node.attributes
+        if node.tag in ("sup", "sub"):
+            return "super" if node.tag == "sup" else "sub"
+        if _REFERENCES & {given.get("role"), *(given.get("epub:type") or "").split()}:
+            return "super"
+        if own := shown_as(given.get("style") or ""):
+            return own
+        names = (given.get("class") or "").split() if self._classes else ()
+        found = (self._classes.get((tag, name)) for name in names for tag in (node.tag, ""))
+        return next(filter(None, found), "")
 
-        cells = [each for each in _with_paths(tr, where) if each[0].tag in ("td", "th")]
-        for cell, place in cells:
+    def _level(self, node: Any, path: str, shown: str, before: str) -> list[Piece]:
+        """A superscript or a subscript as one piece."""
+        pieces: list[Piece] = []
+        self._texts(node, path, pieces, is_raised=True)
+        said = "".join(piece.text for piece in pieces)
+        return [Piece(LEVELS[shown](said, before[-1:]), pieces[0].place if len(pieces) == 1 else (path,))]
+
+    def _named(self, control: Any) -> tuple[str, Any]:
+        """What a control is called, and its label, if that is shown."""
+        label = self._labels.of(control)
+        if label is None or is_left_out(label):
+            return " ".join((control.attributes.get("aria-label") or "").split()), None
+        return controls.said(label), label
+
+    def _control(self, control: Any, path: str) -> None:
+        text, (name, label) = self._text, self._named(control)
+        said, is_box = controls.value(control), controls.is_box(control)
+        follows = bool(name) and text.ends_with(name)
+        if is_box and not follows and (label is not None or control.parent.tag == "li"):
+            text.mark(f"{said or controls.OFF} ")  # which the label follows
+            return
+        if is_box:
+            said = (said or controls.OFF) if name else ""
+        if not said:
+            return
+        if name and not follows:
+            text.add(name)
+        if name:
+            text.join(" " if name.endswith(":") else ": ")
+        else:
+            text.gap(" ")
+        text.pieces([Piece(said, (path,))])
+        text.gap("\n" if name else " ")
+
+    def _rows(self, table: Any, path: str) -> tuple[list[list[Box]], int] | None:
+        """A table's rows, and how many of the first are marked as headings; None if the table only lays out a page."""
+        if any(part.mem_id != table.mem_id for part in table.css("table, h1, h2")):
+            return None
+        rows: list[list[Box]] = []
+        marked = 0
+        below: dict[int, tuple[int, Box]] = {}
+        part = None
+        for tr, where in _within(table, path, {"tr"}):
+            if tr.parent.mem_id != part:
+                part = tr.parent.mem_id
+                below.clear()
+            row: list[Box] = []
+
+            def fill(row: list[Box] = row) -> None:
+                while len(row) in below:
+                    left, box = below.pop(len(row))
+                    if left > 1:
+                        below[len(row)] = (left - 1, box)
+                    row.append(box)
+
+            cells = [each for each in _with_paths(tr, where) if each[0].tag in ("td", "th")]
+            for cell, place in cells:
+                fill()
+                pieces: list[Piece] = []
+                self._texts(cell, place, pieces)
+                across, down = (_span(cell, name) for name in ("colspan", "rowspan"))
+                box = boxed(pieces, across, cell.tag == "th" or _is_bold(cell))
+                for number in range(across):
+                    if down > 1:
+                        below[len(row)] = (down - 1, COVERED if number else box)
+                    row.append(COVERED if number else box)
             fill()
-            pieces = [*_texts(cell, place)]
-            across, down = (_span(cell, name) for name in ("colspan", "rowspan"))
-            box = boxed(pieces, across, cell.tag == "th" or _is_bold(cell))
-            for number in range(across):
-                if down > 1:
-                    below[len(row)] = (down - 1, COVERED if number else box)
-                row.append(COVERED if number else box)
-        fill()
-        while max(below, default=-1) >= len(row):
-            row.append(EMPTY)
-            fill()
-        if cells:
-            is_head = tr.parent.tag == "thead" or all(cell.tag == "th" for cell, _ in cells)
-            marked += is_head and marked == len(rows)
-            rows.append(row)
-    beside = len(rows) == 1 and table.css_first("p + p") is not None
-    nested = any(part.mem_id != table.mem_id for part in table.css("table, h1, h2"))
-    return None if nested or beside or max(map(len, rows), default=0) < 2 else (rows, marked)
+            while max(below, default=-1) >= len(row):
+                row.append(EMPTY)
+                fill()
+            if cells:
+                is_head = tr.parent.tag == "thead" or all(cell.tag == "th" for cell, _ in cells)
+                marked += is_head and marked == len(rows)
+                rows.append(row)
+        beside = len(rows) == 1 and table.css_first("p + p") is not None
+        return None if beside or max(map(len, rows), default=0) < 2 else (rows, marked)
+
+    def _texts(self, node: Any, path: str, pieces: list[Piece], is_raised: bool = False) -> None:
+        """Appends what an element says in one line, to pieces; what is raised already is not raised again."""
+        for child, where in _with_paths(node, path):
+            if child.tag == "-text":
+                pieces.append(Piece(child.text_content or "", (where,)))
+            elif child.tag == "br":
+                pieces.append(_SPACE)
+            elif is_left_out(child):
+                continue
+            elif child.tag in controls.TAGS:
+                self._in_cell(child, where, pieces)
+            elif _BLOCKS.fullmatch(child.tag) or child.tag == "li":
+                self._texts(child, where, pieces, is_raised)
+                pieces.append(_SPACE)
+            else:
+                before, shown = "".join(piece.text for piece in pieces[-3:])[-2:], self._shown(child)
+                if shown in LEVELS and not is_raised:
+                    pieces += self._level(child, where, shown, before)
+                    continue
+                ahead, behind = _apart(child, shown, before)
+                pieces += [_SPACE] * ahead
+                self._texts(child, where, pieces, is_raised)
+                pieces += [_SPACE] * behind
+
+    def _in_cell(self, control: Any, path: str, pieces: list[Piece]) -> None:
+        (name, _), said = self._named(control), controls.value(control)
+        told = " ".join("".join(piece.text for piece in pieces[-_MOST_PIECES:]).split())
+        follows = bool(name) and told.endswith(name)
+        if controls.is_box(control) and name:
+            said = said or controls.OFF
+        if said and follows and not name.endswith(":"):
+            pieces[-1] = pieces[-1]._replace(text=pieces[-1].text.rstrip())
+            pieces.append(Piece(":", ()))
+        pieces += [_SPACE, Piece(said, (path,)), _SPACE] if said else []
+
+
+def _append_characters(text: Text, node: Any, path: str) -> None:
+    said = node.text_content or ""
+    if not is_inside(node, "pre"):
+        text.pieces([Piece(said, (path,))])
+        return
+    for number, line in enumerate(said.split("\n")):
+        if number:
+            text.gap("\n" if line.strip() else "\n\n")
+        text.add(line.rstrip(), path)
+
+
+def _behind(node: Any) -> str:
+    """The text right behind an element."""
+    after = node.next
+    return (
+        ""
+        if after is None or after.tag == "br"
+        else (after.text_content or "" if after.tag == "-text" else after.text())
+    )
+
+
+def _only_text(node: Any) -> str:
+    """The text of an element that has nothing else, or of the only element in it."""
+    child = node.child
+    if child is not None and child.next is None and child.tag in ("span", "a", "b", "i"):
+        child = child.child
+    is_all = child is not None and child.next is None and child.tag == "-text"
+    return (child.text_content or "").strip() if is_all else ""
+
+
+def _apart(node: Any, shown: str, before: str) -> tuple[bool, bool]:
+    """Whether the number of a line or a verse is to be kept apart from the text before, and from that behind."""
+    if node.tag not in ("span", "a") or not (node.attributes or shown) or not _COUNT.fullmatch(_only_text(node)):
+        return False, False
+    if shown:
+        return True, True
+    after = node.next
+    while after is not None and after.tag == "-text" and not has_own(after):
+        after = after.next
+    is_last = after is None or after.tag == "br"
+    follows = "" if is_last else _behind(node)[:1]
+    ends_line = is_last and (before[-1:].isalpha() or (before[-1:] in _ENDS and before[:-1].isalpha()))
+    begins_line = not before.strip() and follows.isalpha() and not ("a" <= follows <= "z")
+    return ends_line, begins_line and not is_inside(node, "pre")
 
 
 def _is_bold(cell: Any) -> bool:
@@ -243,18 +360,6 @@ def _within(node: Any, path: str, tags: set[str]) -> Iterator[tuple[Any, str]]:
             yield child, where
         elif child.tag in ("thead", "tbody", "tfoot"):
             yield from _within(child, where, tags)
-
-
-def _texts(node: Any, path: str) -> Iterator[Piece]:
-    for child, where in _with_paths(node, path):
-        if child.tag == "-text":
-            yield Piece(child.text_content or "", (where,))
-        elif child.tag == "br":
-            yield Piece(" ", ())
-        elif not _is_left_out(child):
-            yield from _texts(child, where)
-            if _BLOCKS.fullmatch(child.tag) or child.tag == "li":
-                yield Piece(" ", ())
 
 
 def _span(cell: Any, name: str) -> int:

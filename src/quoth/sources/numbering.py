@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quoth.sources.numbers import written
+from quoth.sources.office import whole
 from quoth.sources.wordml import Styles, W, attribute, below, is_on
 
-_WAYS = {"decimal": "1", "decimalZero": "01", "lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i"}
-_WAYS |= {"upperRoman": "I"}
+WAYS = {"decimal": "1", "decimalZero": "01", "lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i"}
+WAYS |= {"upperRoman": "I"}
 _PART = re.compile("%([1-9])")
 
 
@@ -69,7 +70,7 @@ class Numbering:
             if (other := of.levels.get(int(part[1]) - 1)) is None:
                 return ""
             count = counts.setdefault(int(part[1]) - 1, other.start)
-            return written(count, "1" if level.in_digits else _WAYS.get(other.way, "1"))
+            return written(count, "1" if level.in_digits else WAYS.get(other.way, "1"))
 
         if level.way == "bullet":
             return "-"
@@ -86,7 +87,7 @@ class Numbering:
             of_style = self._lists[name].kind.of_style if name in self._lists else {}
             own = attribute(below(first, "pPr", "numPr", "ilvl"))
             level = level or str(of_style.get(attribute(first, "styleId"), own))
-        return name, int(level or 0)
+        return name, whole(level, 0)
 
     def _defined(self, numbering: Any) -> Iterator[tuple[str, _List]]:
         """The lists by their names. Some only point to the list of a style."""
@@ -111,22 +112,21 @@ class Numbering:
                 own.update(map(_level, override.iterchildren(W + "lvl")))
                 at, start = _number(override), attribute(below(override, "startOverride"))
                 if start and at in own:
-                    starts[at] = int(start)
+                    starts[at] = whole(start, own[at].start)
                     own[at] = replace(own[at], start=starts[at])
             yield attribute(each, "numId"), _List(kinds[name], own, starts)
 
 
 def _level(level: Any) -> tuple[int, _Level]:
     at = _number(level)
-    after = attribute(below(level, "lvlRestart"))
     return at, _Level(
         way=attribute(below(level, "numFmt")) or "decimal",
         text=attribute(below(level, "lvlText")),
-        start=int(attribute(below(level, "start")) or 0),
-        after=int(after) if after else at,
+        start=whole(attribute(below(level, "start")), 0),
+        after=whole(attribute(below(level, "lvlRestart")), at),
         in_digits=is_on(below(level, "isLgl")),
     )
 
 
 def _number(level: Any) -> int:
-    return int(attribute(level, "ilvl") or 0)
+    return whole(attribute(level, "ilvl"), 0)

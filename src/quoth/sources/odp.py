@@ -4,7 +4,8 @@ paragraph there. Shapes come in the order in which they lie on one another, titl
 from collections.abc import Iterable
 from typing import Any
 
-from quoth.sources.opendocument import Lists, Writer, attribute, body_of, characters, styled
+from quoth.sources.office import Archive
+from quoth.sources.opendocument import Characters, Lists, Writer, attribute, body_of, finished, styled
 from quoth.sources.source import Piece, Source, Text
 
 _LEFT_OUT = ("header", "footer", "page-number", "date-time")
@@ -13,21 +14,23 @@ _LEFT_OUT = ("header", "footer", "page-number", "date-time")
 
 def read(content: bytes) -> Source:
     """The text of an OpenDocument presentation. Raises ValueError if it cannot be opened, or is another kind."""
-    body, facts = body_of(content, "presentation")
-    text, lists = Text("slide"), Lists(content)
+    archive, text = Archive(content), Text("slide")
+    body, lists, characters = body_of(archive, "presentation"), Lists(archive), Characters(archive)
     hidden = styled(body, "visibility", "hidden")
     for number, slide in enumerate(body.iterchildren("{*}page"), 1):
         if attribute(slide, "style-name") in hidden:
             continue
         text.gap()
         shapes = _shown(slide.iterchildren("{*}*"))
-        Writer(text, lists, number).blocks(sorted(shapes, key=lambda shape: attribute(shape, "class") != "title"))
+        Writer(text, lists, characters, number).blocks(
+            sorted(shapes, key=lambda shape: attribute(shape, "class") != "title")
+        )
         text.gap()
         notes = _shown(slide.iterfind("{*}notes/{*}*"))
         for paragraph in [each for shape in notes for each in shape.iter("{*}p")]:
             text.gap("\n")
-            text.pieces([Piece(characters(paragraph), (number, "notes"))])
-    return text.source(facts)
+            text.pieces([Piece(characters.of(paragraph), (number, "notes"))])
+    return finished(text, archive)
 
 
 def _shown(shapes: Iterable[Any]) -> list[Any]:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from quoth.sources.opendocument import CELLS, attribute, body_of, characters, kind_of, repeated, styled
+from quoth.sources.office import Archive, kind_of
+from quoth.sources.opendocument import CELLS, Characters, attribute, body_of, counted, finished, styled
 from quoth.sources.sheets import MOST_EMPTY, Row, written
 from quoth.sources.source import Piece, Source
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
@@ -11,29 +12,32 @@ from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 
 def read(content: bytes) -> Source:
     """The text of an OpenDocument spreadsheet. Raises ValueError if it cannot be opened, or is another kind."""
-    body, facts = body_of(content, "spreadsheet")
+    archive = Archive(content)
+    body = body_of(archive, "spreadsheet")
     hidden = styled(body, "display", "false")
     shown = [each for each in body.iterchildren("{*}table") if attribute(each, "style-name") not in hidden]
     titles = [attribute(table, "name") for table in shown]
-    return written([(title, _rows(table, title)) for table, title in zip(shown, titles, strict=True)], facts)
+    characters = Characters(archive)
+    sheets = [(title, _rows(table, title, characters)) for table, title in zip(shown, titles, strict=True)]
+    return finished(written(sheets), archive)
 
 
-def _rows(table: Any, title: str) -> Iterator[Row]:
+def _rows(table: Any, title: str, characters: Characters) -> Iterator[Row]:
     """What the cells of a sheet say; a value that covers several rows is repeated in each."""
     from openpyxl.utils import get_column_letter
 
     number, goes_on = 0, dict[int, tuple[int, Box]]()
     for row in table.iter("{*}table-row"):
         boxes: Row = []
-        empty, times = 0, repeated(row, "rows")
+        empty, times = 0, counted(row, "number-rows-repeated")
         for cell in row.iterchildren(*CELLS):
-            said, columns = _said(cell), repeated(cell, "columns")
+            said, columns = _said(cell, characters), counted(cell, "number-columns-repeated")
             if kind_of(cell) != "covered-table-cell" and not said:
                 empty += columns
                 continue
             boxes += [EMPTY] * empty
             empty = 0
-            down, across = (int(attribute(cell, f"number-{of}-spanned") or 1) for of in ("rows", "columns"))
+            down, across = (counted(cell, f"number-{of}-spanned") for of in ("rows", "columns"))
             for _ in range(min(columns, MOST_EMPTY)):
                 c = len(boxes)
                 box = boxed([Piece(said, (title, f"{get_column_letter(c + 1)}{number + 1}"))], min(across, MOST_EMPTY))
@@ -52,7 +56,7 @@ def _moved(box: Box, here: int, there: int) -> Box:
     return box._replace(pieces=pieces)
 
 
-def _said(cell: Any) -> str:
+def _said(cell: Any, characters: Characters) -> str:
     if date := attribute(cell, "date-value"):
         return date.removesuffix("T00:00:00").replace("T", " ")
-    return " ".join(" ".join(characters(each) for each in cell.iterchildren("{*}p")).split())
+    return " ".join(" ".join(characters.of(each) for each in cell.iterchildren("{*}p")).split())

@@ -1,16 +1,21 @@
 """OpenDocument texts: paragraphs, headings, lists, tables and notes, each with the number of its paragraph, as `docx`
 counts them."""
 
-from quoth.sources.opendocument import Lists, Writer, body_of, characters
+from quoth.sources.office import Archive
+from quoth.sources.opendocument import Characters, Lists, Writer, body_of, finished, mark_of
 from quoth.sources.source import Piece, Source, Text
+from quoth.sources.superscripts import raised
 
 
 def read(content: bytes) -> Source:
     """The text of an OpenDocument text. Raises ValueError if it cannot be opened, or is another kind of document."""
-    body, facts = body_of(content, "text")
-    text = Text("element")
-    Writer(text, Lists(content)).blocks(body.iterchildren("{*}*"))
+    archive, text = Archive(content), Text("element")
+    body = body_of(archive, "text")
+    characters = Characters(archive)
+    Writer(text, Lists(archive), characters).blocks(body.iterchildren("{*}*"))
     for number, note in enumerate(body.iter("{*}note-body"), 1):
         text.gap()
-        text.pieces([Piece(characters(note), (f"note {number}",))])
-    return text.source(facts)
+        if mark := mark_of(note.getparent()):
+            text.mark(f"{raised(mark, '.')} ")
+        text.pieces([Piece(characters.of(note), (f"note {number}",))])
+    return finished(text, archive)

@@ -5,47 +5,53 @@ Does not know pages, nor what was deleted, comments, tables of contents and a sl
 """
 
 import re
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from quoth.sources import tables
+from quoth.sources.controls import OFF, ON
+from quoth.sources.levels import joined
 from quoth.sources.numbers import written
-from quoth.sources.office import described, opened, parsed
-from quoth.sources.source import Piece, Text
+from quoth.sources.office import Archive, described, kind_of, whole
+from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = {"tracked-changes", "annotation", "table-of-content", "alphabetical-index", "forms", "sequence-decls"}
-_LEFT_OUT |= {"notes", "page-number", "hidden-text", "hidden-paragraph"}
+_LEFT_OUT |= {"notes", "page-number", "hidden-text", "hidden-paragraph", "ruby-text", "placeholder"}
+_UP, _DOWN = re.compile("super|[1-9]"), re.compile("sub|-")
+"""How the position of a raised style begins, and of a lowered one."""
 _SPACES = {"s": " ", "tab": "\t", "line-break": "\n"}
 _MOST_REPEATED = 100
+_MOST_LEVELS = 10
 _NUMBER = re.compile("%([0-9]+)%")
 
 
-def body_of(content: bytes, kind: str) -> tuple[Any, dict[str, Any]]:
-    """The body of a text, a spreadsheet or a presentation, and what is known of the document.
-
-    Raises ValueError if it cannot be opened, or is of another kind.
-    """
-    archive = zipfile.ZipFile(opened(content))
-    if b"encryption-data" in archive.read("META-INF/manifest.xml"):
-        raise ValueError("it is encrypted; save it anew, without a password")
-    body = parsed(archive.read("content.xml")).find(f"{{*}}body/{{*}}{kind}")
+def body_of(archive: Archive, kind: str) -> Any:
+    """The body of a text, a spreadsheet or a presentation. Raises ValueError if it is of another kind, or encrypted."""
+    manifest = archive.xml("META-INF/manifest.xml")
+    if manifest is not None and next(manifest.iter("{*}encryption-data"), None) is not None:
+        raise ValueError("it is encrypted; save it again, without a password")
+    content = archive.xml("content.xml")
+    body = None if content is None else content.find(f"{{*}}body/{{*}}{kind}")
     if body is None:
-        raise ValueError(f"it has no {kind}; is it an OpenDocument {kind}?")
-    return body, described(parsed(archive.read("meta.xml"))) if "meta.xml" in archive.namelist() else {}
+        raise ValueError(f"it has no {kind}: it is not an OpenDocument {kind}, or is damaged")
+    return body
+
+
+def finished(text: Text, archive: Archive) -> Source:
+    """The text of a document, and what else is known of it."""
+    return text.source(described(archive.xml("meta.xml")), [*archive.notes.values()])
 
 
 class Lists:
     """The lists of a file, as its styles define them: levels, counted from 1, and how far each has come."""
 
-    def __init__(self, content: bytes) -> None:
-        archive = zipfile.ZipFile(opened(content))
-        files = [parsed(archive.read(name)) for name in ("styles.xml", "content.xml") if name in archive.namelist()]
+    def __init__(self, archive: Archive) -> None:
+        files = [file for name in ("styles.xml", "content.xml") if (file := archive.xml(name)) is not None]
         styles = [style for file in files for style in file.iter("{*}list-style", "{*}outline-style")]
         self._levels = {
             attribute(style, "name") if kind_of(style) == "list-style" else None: {
-                int(attribute(level, "level") or 1): level for level in style.iterchildren("{*}*")
+                counted(level, "level"): level for level in style.iterchildren("{*}*")
             }
             for style in styles
         }
@@ -63,7 +69,7 @@ class Lists:
         """What stands before the next item of a level, or heading (style None): "4.2.", "-" for a bullet, "" for
         nothing; `start` is its number, if it does not follow the one before, `look` the style in which it is shown."""
         levels, counts = self._levels.get(look, {}), self._counts.setdefault(style, {})
-        counts[at] = int(start) if start else counts.get(at, _first(levels.get(at)) - 1) + 1
+        counts[at] = whole(start, counts.get(at, _first(levels.get(at)) - 1) + 1)
         for deeper in [level for level in counts if level > at]:
             del counts[deeper]
         level = levels.get(at)
@@ -72,25 +78,25 @@ class Lists:
         if level is None or not attribute(level, "num-format"):
             return ""
 
-        def number(part: re.Match[str]) -> str:
+        def shown(part: re.Match[str]) -> str:
             other = levels.get(int(part[1]))
             return written(counts.setdefault(int(part[1]), _first(other)), attribute(other, "num-format"))
 
-        shown = range(max(at - int(attribute(level, "display-levels") or 1), 0) + 1, at + 1)
-        plain = ".".join(f"%{each}%" for each in shown if each == at or attribute(levels.get(each), "num-format"))
+        among = range(max(at - counted(level, "display-levels"), 0) + 1, at + 1)[-_MOST_LEVELS:]
+        plain = ".".join(f"%{each}%" for each in among if each == at or attribute(levels.get(each), "num-format"))
         around = attribute(level, "num-prefix"), attribute(level, "num-suffix")
-        return _NUMBER.sub(number, attribute(level, "num-list-format") or plain.join(around)).strip()
+        return _NUMBER.sub(shown, attribute(level, "num-list-format") or plain.join(around)).strip()
 
 
 def _first(level: Any) -> int:
-    return int(attribute(level, "start-value") or 1)
+    return whole(attribute(level, "start-value"), 1)
 
 
 class Writer:
     """Appends parts of a body to a text; `place`, the number of a paragraph or a cell of a table is where each is."""
 
-    def __init__(self, text: Text, lists: Lists, *place: Any) -> None:
-        self._text, self._lists, self._place = text, lists, place
+    def __init__(self, text: Text, lists: Lists, characters: "Characters", *place: Any) -> None:
+        self._text, self._lists, self._said, self._place = text, lists, characters, place
         self._paragraphs = self._tables = 0
 
     def blocks(self, parts: Iterable[Any], style: str | None = None, level: int = 0) -> None:
@@ -129,8 +135,8 @@ class Writer:
         gap = "\n" if in_list and not is_heading else "\n\n"
         self._text.gap(gap)
         if is_heading and not in_list and attribute(paragraph, "is-list-header") != "true":
-            self._mark(self._lists.label(None, int(attribute(paragraph, "outline-level") or 1)))
-        for line in characters(paragraph).split("\n"):
+            self._mark(self._lists.label(None, counted(paragraph, "outline-level")))
+        for line in self._said.of(paragraph).split("\n"):
             self._text.gap("\n")
             self._text.pieces([Piece(line, (*self._place, f"paragraph {self._paragraphs}"))])
         self._text.gap(gap)
@@ -159,9 +165,9 @@ class Writer:
         for number, row in enumerate(rows, 1):
             boxes: list[Box] = []
             for cell in row.iterchildren(*CELLS):
-                said = characters(cell)
-                down, across = (int(attribute(cell, f"number-{of}-spanned") or 1) for of in ("rows", "columns"))
-                for _ in range(min(repeated(cell, "columns"), _MOST_REPEATED)):
+                said = self._said.of(cell)
+                down, across = (counted(cell, f"number-{of}-spanned") for of in ("rows", "columns"))
+                for _ in range(min(counted(cell, "number-columns-repeated"), _MOST_REPEATED)):
                     place = f"table {self._tables}, row {number}, cell {len(boxes) + 1}"
                     box = boxed([Piece(said, (*self._place, place))], min(across, _MOST_REPEATED))
                     if kind_of(cell) == "covered-table-cell":
@@ -169,6 +175,85 @@ class Writer:
                     goes_on |= {len(boxes) + at: (down - 1, COVERED if at else box) for at in range(across) if down > 1}
                     boxes.append(box)
             yield boxes
+
+
+class Characters:
+    """The text of a part, as its styles and the controls of its document have it."""
+
+    def __init__(self, archive: Archive) -> None:
+        files = [file for name in ("styles.xml", "content.xml") if (file := archive.xml(name)) is not None]
+        styles = {attribute(each, "name"): each for file in files for each in file.iter("{*}style")}
+        self._levels = {name: level for name in styles if (level := _level(styles, name))}
+        self._controls = {name: said for file in files for name, said in _controls(file)}
+
+    def of(self, part: Any) -> str:
+        """The text of a part, without that of the notes in it, and what is said of its pictures."""
+        return joined(self._runs(part, ""))
+
+    def _runs(self, part: Any, level: str) -> Iterator[tuple[str, str]]:
+        yield part.text or "", level
+        for child in part.iterchildren():
+            kind = kind_of(child)
+            if kind in _SPACES:
+                yield _SPACES[kind], ""
+            elif not isinstance(child.tag, str) or ":svg-" in child.tag:  # an XML comment, a picture's title
+                pass
+            elif kind == "note":
+                yield mark_of(child), "super"
+            elif kind == "control":
+                yield self._controls.get(attribute(child, "control"), ""), level
+            elif kind == "fieldmark":
+                yield _filled(child), level
+            elif kind not in _LEFT_OUT and attribute(child, "showing-place-holder") != "true":
+                yield from self._runs(child, self._levels.get(attribute(child, "style-name"), level))
+                if kind in ("p", "h"):
+                    yield "\n", ""
+            yield child.tail or "", level
+
+
+def mark_of(note: Any) -> str:
+    """The mark of a note."""
+    return "".join(text for mark in note.iterchildren("{*}note-citation") for text in mark.itertext()).strip()
+
+
+def _filled(field: Any) -> str:
+    """What a box to tick or a choice of a form that came from Word says."""
+    said = [(attribute(each, "name"), attribute(each, "value")) for each in field.iterchildren("{*}param")]
+    if attribute(field, "type").endswith("CHECKBOX"):
+        return ON if ("Checkbox_Checked", "true") in said else OFF
+    choices = [value for name, value in said if name == "Dropdown_ListEntry"]
+    at = whole(dict(said).get("Dropdown_Selected", ""), -1)
+    return choices[at] if 0 <= at < len(choices) else ""
+
+
+def _level(styles: Mapping[str, Any], name: str) -> str:
+    """Whether a style is raised ("super") or lowered ("sub"), or is based on one that is; "" if not."""
+    for _ in range(_MOST_LEVELS):
+        if (style := styles.get(name)) is None:
+            break
+        for properties in style.iterchildren("{*}text-properties"):
+            if position := attribute(properties, "text-position"):
+                return "super" if _UP.match(position) else "sub" if _DOWN.match(position) else ""
+        name = attribute(style, "parent-style-name")
+    return ""
+
+
+def _controls(file: Any) -> Iterator[tuple[str, str]]:
+    """The controls of forms by their ids, with what they are filled with."""
+    for form in file.iter("{*}form"):
+        for control in form.iterchildren("{*}*"):
+            kind, label = kind_of(control), attribute(control, "label")
+            said = attribute(control, "current-value") or attribute(control, "value")
+            if kind in ("checkbox", "radio"):
+                is_on = "checked" in (attribute(control, "current-state"), attribute(control, "state"))
+                is_on = is_on or attribute(control, "current-selected") == "true"
+                said = f"{ON if is_on else OFF} {label}".rstrip()
+            elif kind in ("listbox", "combobox"):
+                chosen = [attribute(each, "label") for each in control if attribute(each, "current-selected") == "true"]
+                said = ", ".join(chosen) or said
+            elif kind in ("button", "hidden", "password", "file", "image", "fixed-text"):
+                said = label if kind == "fixed-text" else ""
+            yield attribute(control, "id"), said
 
 
 def styled(body: Any, name: str, value: str) -> set[str]:
@@ -181,31 +266,11 @@ def styled(body: Any, name: str, value: str) -> set[str]:
 CELLS = ("{*}table-cell", "{*}covered-table-cell")
 
 
-def kind_of(part: Any) -> str:
-    """The name of a part, without its namespace."""
-    return str(part.tag).rpartition("}")[2]
-
-
 def attribute(part: Any, name: str) -> str:
     """An attribute's value, whatever its namespace; "" if there is none, or no part."""
     return "" if part is None else next((str(value) for key, value in part.items() if key.endswith(f"}}{name}")), "")
 
 
-def repeated(part: Any, of: str) -> int:
-    """How often a cell or a row occurs in succession: `of` are columns or rows."""
-    return int(attribute(part, f"number-{of}-repeated") or 1)
-
-
-def characters(part: Any) -> str:
-    """The text of a part, without that of the notes in it, and what is said of its pictures."""
-    said = [part.text or ""]
-    for child in part.iterchildren():
-        kind = kind_of(child)
-        if kind in _SPACES:
-            said.append(_SPACES[kind])
-        elif not isinstance(child.tag, str) or ":svg-" in child.tag:  # an XML comment, a picture's title
-            pass
-        elif kind not in _LEFT_OUT and kind != "note":
-            said.append(characters(child) + ("\n" if kind in ("p", "h") else ""))
-        said.append(child.tail or "")
-    return "".join(said)
+def counted(part: Any, name: str) -> int:
+    """An attribute that is a number of rows, columns or levels; 1 if there is none."""
+    return max(whole(attribute(part, name), 1, 1 << 20), 1)

@@ -3,40 +3,78 @@
 Knows shapes in the order in which they were made, those of groups among them. Does not know how a slide looks.
 """
 
+import io
+import posixpath
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from quoth.sources import tables
-from quoth.sources.office import STRICT, changed, facts, opened
+from quoth.sources.levels import joined
+from quoth.sources.office import STRICT, Archive, kind_of, opened, root_of
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = ("HEADER", "FOOTER", "SLIDE_NUMBER", "DATE")
 """What is on every slide."""
-_SHOW = rb"presentationml\.slideshow\.main", rb"presentationml.presentation.main"
-"""What a file is called that opens as a show (.ppsx), and what any other."""
+_TYPES = {
+    "presentation.xml$": "presentationml.presentation.main",
+    "slides/[^/]*$": "presentationml.slide",
+    "notesSlides/[^/]*$": "presentationml.notesSlide",
+}
+_READ = ("officeDocument", "slide", "notesSlide")
+"""The kinds of relations that lead to texts, not to layouts and pictures."""
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
 
 def read(content: bytes) -> Source:
     """The text of a presentation. Raises ValueError if it cannot be opened."""
+    archive, text = Archive(content), Text("slide")
+    presentation = _opened(archive, content)
+    for number, slide in enumerate(presentation._element.get_or_add_sldIdLst(), 1):
+        with archive.survived(f"slide {number}"):
+            _slide(text, presentation.part.related_slide(slide.rId), number)
+    return text.source(archive.facts(), [*archive.notes.values()])
+
+
+def _opened(archive: Archive, content: bytes) -> Any:
+    """A presentation as python-pptx has it."""
     from pptx import Presentation
 
     try:
-        presentation = Presentation(opened(content))
-    except (KeyError, ValueError):  # what is saved as "strict", or as a show, has other names
-        presentation = Presentation(opened(changed(content, STRICT, _SHOW)))
-    text = Text("slide")
-    for number, slide in enumerate(presentation.slides, 1):
-        if slide._element.get("show") in ("0", "false"):
-            continue
-        _unwrap(slide.shapes.element)
-        title = slide.shapes.title
-        others = [shape for shape in slide.shapes if shape != title]
-        _shapes(text, others if title is None else [title, *others], number)
-        if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
-            _paragraphs(text, notes, (number, "notes"), is_list=False)
-    return text.source(facts(presentation.core_properties))
+        return Presentation(opened(content))
+    except Exception:  # what is saved as "strict", or as a show, has other names; or it is damaged
+        try:
+            return Presentation(io.BytesIO(archive.changed(STRICT, partial(_cut, archive), types=_TYPES)))
+        except Exception:
+            raise ValueError("it has no slides that can be read: it is not a presentation, or is damaged") from None
+
+
+def _cut(archive: Archive, name: str, part: bytes) -> bytes:
+    """A file of a presentation, without relations to what is not read, or cannot be."""
+    from lxml import etree
+
+    if not name.endswith(".rels") or (root := root_of(part)[0]) is None:
+        return part
+    space = "http://schemas.openxmlformats.org/package/2006/relationships"
+    new, folder = etree.Element(f"{{{space}}}Relationships"), posixpath.dirname(posixpath.dirname(name))
+    for each in root.iterchildren("{*}Relationship"):
+        file = posixpath.normpath(posixpath.join("/", folder, each.get("Target", "")))[1:]
+        target = archive.xml(file) if each.get("Type", "").rpartition("/")[2] in _READ else None
+        if target is not None and "}" in target.tag:
+            etree.SubElement(new, f"{{{space}}}Relationship", dict(each.attrib))
+    return bytes(etree.tostring(new))
+
+
+def _slide(text: Text, slide: Any, number: int) -> None:
+    if slide._element.get("show") in ("0", "false"):
+        return
+    _unwrap(slide.shapes.element)
+    title = slide.shapes.title
+    others = [shape for shape in slide.shapes if shape != title]
+    _shapes(text, others if title is None else [title, *others], number)
+    if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
+        _paragraphs(text, notes, (number, "notes"), is_list=False)
 
 
 def _unwrap(shapes: Any) -> None:
@@ -66,10 +104,12 @@ def _rows(table: Any, slide: int, name: str) -> Iterator[list[Box]]:
         boxes: list[Box] = []
         for c, cell in enumerate(row.cells, 1):
             if not cell.is_spanned:
-                runs = [run for each in cell.text_frame.paragraphs for run in each.runs if run.text.strip()]
+                paragraphs = cell.text_frame.paragraphs
+                runs = [run for each in paragraphs for run in each.runs if run.text.strip()]
                 across = cell.span_width if cell.is_merge_origin else 1
                 is_bold = all(run.font.bold for run in runs)
-                above[c] = boxed([Piece(cell.text, (slide, f"{name}, row {r}, cell {c}"))], across, is_bold)
+                said = "\n".join(map(_characters, paragraphs))
+                above[c] = boxed([Piece(said, (slide, f"{name}, row {r}, cell {c}"))], across, is_bold)
                 above |= {c + at: COVERED for at in range(1, across)}
             boxes.append(above.get(c, COVERED))
         yield boxes
@@ -77,7 +117,7 @@ def _rows(table: Any, slide: int, name: str) -> Iterator[list[Box]]:
 
 def _paragraphs(text: Text, frame: Any, place: tuple[int, str], is_list: bool) -> None:
     """Appends a frame's paragraphs; in a body that has several, each is an item of a list."""
-    filled = [each.text.replace("\v", "\n") for each in frame.paragraphs if each.text.strip()]
+    filled = [said for each in frame.paragraphs if (said := _characters(each)).strip()]
     text.gap()
     for paragraph in filled:
         text.gap("\n")
@@ -85,3 +125,17 @@ def _paragraphs(text: Text, frame: Any, place: tuple[int, str], is_list: bool) -
             text.mark("- ")
         text.pieces([Piece(paragraph, place)])
     text.gap()
+
+
+def _characters(paragraph: Any) -> str:
+    """The text of a paragraph, with what is raised or lowered as such."""
+    return joined(_run(part) for part in paragraph._p.iterchildren())
+
+
+def _run(part: Any) -> tuple[str, str]:
+    """The text of a run, a field or a break, and whether it is raised: by per cent, or a text that ends in "%"."""
+    if kind_of(part) == "br":
+        return "\n", ""
+    raised = (part.xpath("string(a:rPr/@baseline)") if kind_of(part) in ("r", "fld") else "").strip()
+    level = "" if not raised.strip("+-0.%") else "sub" if raised.startswith("-") else "super"
+    return (part.findtext("{*}t") or "").replace("\v", "\n"), level

@@ -4,11 +4,10 @@ several sheets each has its name in every row.
 Knows what cells say, and how empty rows and columns separate tables. Does not know charts, or how a sheet looks.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
-from typing import Any
 
-from quoth.sources.source import Source, Text
+from quoth.sources.source import Text
 from quoth.sources.tables import Box, heading_rows, write
 
 Row = list[Box]
@@ -16,7 +15,7 @@ MOST_EMPTY = 1000
 """Empty rows in a row after which a sheet is over: some have a million of them."""
 
 
-def written(sheets: Sequence[tuple[str, Iterable[Row]]], metadata: Mapping[str, Any]) -> Source:
+def written(sheets: Sequence[tuple[str, Iterable[Row]]]) -> Text:
     """The text of the sheets, titles with their rows."""
     text = Text("cell")
     for title, rows in sheets:
@@ -26,7 +25,7 @@ def written(sheets: Sequence[tuple[str, Iterable[Row]]], metadata: Mapping[str, 
                 text.add(title)
             name = f"Sheet: {title}" if len(sheets) > 1 else ""
             write(text, table, name=name)
-    return text.source(metadata)
+    return text
 
 
 def _tables(rows: Iterable[Row]) -> Iterator[list[Row]]:

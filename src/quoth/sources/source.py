@@ -21,12 +21,14 @@ _STRANGE = re.compile(r"[\x00\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's text, its runs (`quoth.source_map`), what else is known of it, and the kind of its places."""
+    """A file's text, its runs (`quoth.source_map`), what else is known of it, the kind of its places, and what is to be
+    told of the reading."""
 
     text: str
     runs: Sequence[Run]
     metadata: Mapping[str, Any]
     kind: str
+    notes: Sequence[str] = ()
 
 
 class Piece(NamedTuple):
@@ -39,6 +41,19 @@ class Piece(NamedTuple):
 Cell = Sequence[Piece]
 Part = tuple[str, int]
 """Characters of a line that stay without its markup, and where they begin."""
+
+
+def is_final(error: Exception) -> bool:
+    """Whether an error is one of this package, which says why a file cannot be read, or of memory or depth, so that
+    nothing else needs to be tried; not one of a library."""
+    if isinstance(error, (MemoryError, RecursionError)):
+        return True
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    raised = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    kind = "quoth" if type(error) is ValueError else type(error).__module__
+    return isinstance(error, ValueError) and {each.partition(".")[0] for each in (kind, raised)} == {"quoth"}
 
 
 class Text:
@@ -96,6 +111,18 @@ class Text:
         if not self._is_held and (gap != " " or (self._parts and not self._parts[-1].endswith(" "))):
             self._gap = max(self._gap, gap, key=_GAPS.index)
 
+    @property
+    def before(self) -> str:
+        """The two characters before the next text: white space if a gap is asked for, "" at the beginning."""
+        return self._gap or "".join(self._parts[-3:])[-2:]
+
+    def ends_with(self, said: str) -> bool:
+        """Whether these words are the last ones."""
+        tail: list[str] = []
+        while len(tail) < len(self._parts) and sum(map(len, tail)) <= 2 * len(said):
+            tail.append(self._parts[-1 - len(tail)])
+        return " ".join("".join(reversed(tail)).split()).endswith(said)
+
     def table(self, rows: Sequence[Sequence[Cell]], headed: int, name: str = "") -> None:
         """Appends rows, a line each: `heading: value | heading: value`, if the first `headed` rows have the headings;
         such a row begins with `name`, as people may ask for it. Headings are nowhere. If one has no value below, all
@@ -142,10 +169,10 @@ class Text:
             mark, self._gap, self._is_held = self._parts.pop(), self._parts.pop(), False
             self._length -= len(self._gap) + len(mark)
 
-    def source(self, metadata: Mapping[str, Any]) -> Source:
-        """What was put together, and those of these facts that are known."""
+    def source(self, metadata: Mapping[str, Any], notes: Sequence[str] = ()) -> Source:
+        """What was put together, those of these facts that are known, and what is to be told."""
         known = {name: value for name, value in metadata.items() if value not in (None, "")}
-        return Source("".join(self._parts), self._runs, known, self._kind)
+        return Source("".join(self._parts), self._runs, known, self._kind, notes)
 
 
 def _joined(column: Sequence[Cell]) -> str:

@@ -1,9 +1,11 @@
 """The elements of a Word document: a part below another, an attribute, a style and those that it is based on."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_HEXADECIMAL = re.compile("[0-9a-fA-F]{1,8}")
 _SYMBOL = (
     " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼".ljust(0x80)
     + "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…⏐⎯↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑⎛⎜⎝⎡⎢⎣⎧⎨⎩⎪�〉∫⌠⎮⌡⎞⎟⎠⎤⎥⎦⎫⎬⎭"
@@ -53,10 +55,15 @@ def is_on(part: Any) -> bool:
     return part is not None and attribute(part) not in ("0", "false", "off")
 
 
+def hexadecimal(said: str) -> int:
+    """A number in hexadecimal digits; 0 if it is none."""
+    return int(said, 16) if _HEXADECIMAL.fullmatch(said) else 0
+
+
 def symbol(part: Any) -> str:
     """What a `sym` says: a character by its number in a font; U+FFFD if that is not known. Of fonts of ornaments, those
     that say something."""
-    font, code = attribute(part, "font"), int(attribute(part, "char") or "0", 16)
+    font, code = attribute(part, "font"), hexadecimal(attribute(part, "char"))
     at = code & 0xFF
     if "dings" in font:
         return _WINGDINGS.get(at, "") if font == "Wingdings" else ""

@@ -14,12 +14,14 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import IO, Any, NamedTuple, cast
 
 from quoth.source_map import encode
 from quoth.sources.libreoffice import WRITES
+from quoth.sources.source import is_final
 
 SECONDS = 300.0
 MEMORY = 4 << 30
@@ -33,11 +35,12 @@ Answer = tuple[dict[str, Any], list[bytes]]
 
 
 class Read(NamedTuple):
-    """A file's text, its source map, and what else is known of it."""
+    """A file's text, its source map, what else is known of it, and what is to be told of the reading."""
 
     text: str
     source_map: bytes
     metadata: dict[str, Any]
+    notes: Sequence[str] = ()
 
 
 class Worker:
@@ -56,7 +59,7 @@ class Worker:
         by_libreoffice = format in WRITES
         function = "libreoffice.read" if by_libreoffice else f"{format}.read"
         head, [text, source_map] = self._answer(function, content, {"format": format} if by_libreoffice else {})
-        return Read(text.decode(), source_map, head["metadata"])
+        return Read(text.decode(), source_map, head["metadata"], head["notes"])
 
     def made(self, function: str, content: bytes, **given: Any) -> bytes:
         """What a function of this room (`marks.picture`) makes of a file; `given` is as JSON has it.
@@ -144,15 +147,17 @@ def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], by
         made = getattr(import_module(f"quoth.sources.{module}"), function)(given, **asked["given"])
         if isinstance(made, bytes):
             return {"error": ""}, made, b""
-        return {"error": "", "metadata": made.metadata}, made.text.encode(), encode(made.kind, made.runs)
+        return (
+            {"error": "", "metadata": made.metadata, "notes": [*made.notes]},
+            made.text.encode(),
+            encode(made.kind, made.runs),
+        )
     except MemoryError:
         why = "reading it takes too much memory; split it, or convert it to text"
     except RecursionError:
         why = "its parts are nested too deep; convert it to text"
-    except ValueError as error:
-        why = str(error)
     except Exception as error:  # every parser raises its own
-        why = f"it cannot be read ({type(error).__name__}: {error})"
+        why = str(error) if is_final(error) else "it cannot be read: it is damaged, or not of this format"
     return {"error": " ".join(why.split())[:500] or "it cannot be read"}, b"", b""
 
 

@@ -1,52 +1,125 @@
 """Workbooks of Excel: values as they were last computed, not formulas; dates in ISO's form."""
 
 import re
+import warnings
 import zipfile
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import product
 from typing import Any
 
-from quoth.sources.office import STRICT, changed, facts, opened
+from quoth.sources.levels import joined
+from quoth.sources.office import STRICT, Archive, kind_of, opened, root_of
 from quoth.sources.sheets import Row, written
-from quoth.sources.source import Piece, Source
+from quoth.sources.source import Piece, Source, is_final
 from quoth.sources.tables import COVERED, EMPTY, Box
 
 _PERCENT = re.compile(r"[#,0]+(?:\.(0{0,9})(#{0,9}))? ?%")
 _AROUND = re.compile(r'"[^"]*"|\[[^]]*\]|[_*].|\\[^%]')
 """What a format says of texts, colours and gaps around a number."""
+_DIGITS = re.compile("[0-9]{1,9}")
 _ZEROS = re.compile("0{2,20}")
 _CONTROL = re.compile("_x(00[01][0-9A-F]|005F)_")
 """A character that XML cannot have, or the "_" before what only looks like one."""
 _MERGED = re.compile(rb"[<:]mergeCell\s[^>]*?ref=\"([A-Z]+[0-9]+:[A-Z]+[0-9]+)\"")
+_LEVELS = {"superscript": "super", "subscript": "sub"}
 _MOST_MERGED = 100_000
 """Cells of a sheet that others cover: a range with more than are left is left alone."""
-_MENDED = (
-    STRICT,
-    (rb"<(\w+:)?fill\s*/>", rb"<\1fill><\1patternFill/></\1fill>"),
-    (rb"<dcterms:(created|modified)\b[^<]*</dcterms:\1>", b""),
-)
-"""What openpyxl cannot read, and what it can: strict names, a fill with nothing in it, dates in another form."""
+_READ: Mapping[str, Mapping[str, str]] = {
+    "styles.xml": {"numFmts": "", "numFmt": "numFmtId formatCode", "fonts": "", "font": "", "b": "val", "cellXfs": "",
+                   "xf": "numFmtId fontId"},
+    "workbook.xml": {"workbookPr": "date1904", "sheets": "", "sheet": "name sheetId state id"},
+}  # fmt: skip
+"""What is needed of a file, by the end of its name: elements and their attributes. openpyxl also reads the others, in
+which there may be what it does not know."""
+
+
+_NO_FACTS = b"<x:coreProperties xmlns:x='http://schemas.openxmlformats.org/package/2006/metadata/core-properties'/>"
+_TYPES = {
+    "workbook.xml$": "spreadsheetml.sheet.main",
+    "worksheets/[^/]*$": "spreadsheetml.worksheet",
+    "sharedStrings.xml$": "spreadsheetml.sharedStrings",
+}
 
 
 def read(content: bytes) -> Source:
     """The text of a workbook. Raises ValueError if it cannot be opened."""
-    book = None
-    with suppress(TypeError, ValueError):
-        book = _book(content)
-    if book is None or not book.worksheets:
-        book = _book(content := changed(content, *_MENDED))
-    archive = zipfile.ZipFile(opened(content))
-    shown = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-    return written([(sheet.title, _rows(sheet, archive)) for sheet in shown], facts(book.properties))
+    archive, text = Archive(content), None
+    if any(_has_raised(name, archive.read(name) or b"") for name in archive.names if name.endswith(".xml")):
+        content = archive.changed(_flat)
+    try:
+        text = written(_sheets(content, nullcontext))
+    except Exception as error:  # openpyxl does not know every form, and raises anything
+        if is_final(error):
+            raise
+        with archive.survived("the list of sheets"):
+            text = written(_sheets(archive.changed(STRICT, _flat, _simple, types=_TYPES), archive.survived))
+    if text is None:
+        raise ValueError("it has no sheets that can be read: it is not a workbook, or is damaged")
+    return text.source(archive.facts(), [*archive.notes.values()])
 
 
-def _book(content: bytes) -> Any:
+def _sheets(content: bytes, survived: Callable[[str], AbstractContextManager[Any]]) -> list[tuple[str, Iterator[Row]]]:
+    """The titles and rows of the sheets that are visible."""
     from openpyxl import load_workbook
 
-    return load_workbook(opened(content), read_only=True, data_only=True)
+    with warnings.catch_warnings(action="ignore"):  # of styles that are not there
+        book = load_workbook(opened(content), read_only=True, data_only=True, keep_links=False)
+    if not book.worksheets:
+        raise LookupError("no sheet under a name that openpyxl knows")
+    files = zipfile.ZipFile(opened(content))
+
+    def rows(sheet: Any) -> Iterator[Row]:
+        with survived(f"sheet {sheet.title}"):
+            yield from _rows(sheet, files)
+
+    return [(sheet.title, rows(sheet)) for sheet in book.worksheets if sheet.sheet_state == "visible"]
+
+
+def _has_raised(name: str, part: bytes) -> bool:
+    """Whether a file of a workbook may have texts in which something is raised or lowered."""
+    return name.endswith(".xml") and not name.endswith("styles.xml") and b"vertAlign" in part
+
+
+def _flat(name: str, part: bytes) -> bytes:
+    """A file of a workbook in which texts of several runs, raised and lowered ones among them, are one."""
+    from lxml import etree
+
+    if not _has_raised(name, part) or (root := root_of(part)[0]) is None:
+        return part
+    for item in root.iter("{*}si", "{*}is"):
+        runs = item.findall("{*}r")
+        levels = (run.xpath("string(*[local-name()='rPr']/*[local-name()='vertAlign']/@val)") for run in runs)
+        said = joined(
+            (run.findtext("{*}t") or "", _LEVELS.get(level, "")) for run, level in zip(runs, levels, strict=True)
+        )
+        for run in runs:
+            item.remove(run)
+        if runs:
+            etree.SubElement(item, runs[0].tag[:-1] + "t").text = said
+    return bytes(etree.tostring(root))
+
+
+def _simple(name: str, part: bytes) -> bytes:
+    """A file of a workbook with nothing but what is read here."""
+    from lxml import etree
+
+    if name == "docProps/core.xml":
+        return _NO_FACTS
+    kept = _READ.get(name.rpartition("/")[2])
+    if kept is None or (root := root_of(part)[0]) is None:
+        return part
+    for each in [*root.iterdescendants()]:
+        kind = kind_of(each)
+        if kind not in kept:
+            each.getparent().remove(each)
+        for key, said in {**each.attrib}.items():
+            is_wrong = key.endswith(("fontId", "numFmtId", "sheetId")) and not _DIGITS.fullmatch(said)
+            if is_wrong or key.rpartition("}")[2] not in kept.get(kind, "").split():
+                del each.attrib[key]
+    return bytes(etree.tostring(root))
 
 
 def _rows(sheet: Any, archive: zipfile.ZipFile) -> Iterator[Row]:

@@ -28,9 +28,9 @@ class ZeroNERConfig(ModelConfig):
         "What finds entities: a tagger, titles (of the corpus), links (that documents come with) or a file of names.",
     ] = "quoth-tagger"
     pooling: Annotated[
-        Literal["mean", "ends"],
-        "The vector of an entity of a plain encoder: the mean of its tokens', or the first and the last of them "
-        "(ends).",
+        Literal["mean", "states", "ends"],
+        "The vector of an entity of a plain encoder: the mean of its tokens' vectors, as the encoder's settings have "
+        "them; of its states, whatever their lengths (states); or the first and the last vector (ends).",
     ] = "mean"
     joint: Annotated[bool, "Whether a LUKE reads the entities of a passage together, or each by itself."] = True
     titles: Annotated[

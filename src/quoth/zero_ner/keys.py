@@ -21,7 +21,7 @@ from quoth.records import Passage, TaggedSpan
 from quoth.zero_ner.config import ZeroNERConfig
 
 if TYPE_CHECKING:
-    from quoth.encoders.luke import LukeSpans
+    from quoth.zero_ner.luke import LukeSpans
 
 Range = tuple[int, int]
 """Characters of a text, from start to end."""
@@ -46,8 +46,8 @@ class Recognizer(Protocol):
 
 
 class TokenSpans:
-    """Vectors of spans from a plain encoder's token vectors: the mean of all (`pooling` "mean"), or the first and the
-    last one concatenated ("ends")."""
+    """Vectors of spans from a plain encoder's token vectors: the first and the last one concatenated (`pooling`
+    "ends"), else the mean of all."""
 
     def __init__(self, encoder: TokenEncoder, pooling: str) -> None:
         self._encoder, self._pooling = encoder, pooling

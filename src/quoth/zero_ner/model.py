@@ -39,7 +39,7 @@ from quoth.zero_ner.recognition import load_recognizer
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.encoders.luke import LukeSpans
+    from quoth.zero_ner.luke import LukeSpans
 
 Entity = str | Range
 """An entity of a question: its words, which must occur there, or its characters."""
@@ -206,11 +206,16 @@ def _span_encoder(
 ) -> TokenSpans | LukeSpans:
     if is_luke(config.base):
         with needs_torch(config.base):
-            from quoth.encoders.luke import LukeSpans
+            from quoth.zero_ner.luke import LukeSpans
         luke = EncoderSource(config.base, revision=config.revision)
         return LukeSpans.load(luke, joint=config.joint, max_tokens=config.max_tokens, device=device, dtype=dtype)
     source = locate(config.base, TokenConfig, base)
-    settings = replace(source.config, max_tokens=config.max_tokens, revision=config.revision or source.config.revision)
+    settings = replace(
+        source.config,
+        max_tokens=config.max_tokens,
+        revision=config.revision or source.config.revision,
+        normalize=source.config.normalize and config.pooling != "states",
+    )
     encoder = TokenEncoder.load(replace(source, config=settings), device=device, dtype=dtype)
     return TokenSpans(encoder, config.pooling)
 

@@ -27,7 +27,7 @@ from quoth.zero_ner.keys import Recognizer
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.ner.luke_tagger import LukeTagger
+    from quoth.zero_ner.luke_tagger import LukeTagger
 
 TITLES, LINKS = "titles", "links"
 NAME = "NAME"
@@ -183,6 +183,6 @@ def load_recognizer(name: str, corpora: Sequence[Corpus], device: str | None, ba
         return ByText(NameList.read(Path(name)))
     if is_luke(name):
         with needs_torch(name):
-            from quoth.ner.luke_tagger import LukeTagger  # only here: it imports LUKE of transformers
+            from quoth.zero_ner.luke_tagger import LukeTagger  # only here: it imports LUKE of transformers
         return ByText(LukeTagger.load(name, device))
     return ByText(Tagger.load(name, device, base=base))

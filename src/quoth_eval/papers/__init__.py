@@ -13,6 +13,7 @@ from typing import Any
 
 from quoth.errors import InputError, nearest
 from quoth.fields import Checked
+from quoth_eval.published import Published, published
 from quoth_eval.tasks.closed_files import FORMATS, VERBALIZERS, present
 from quoth_eval.tasks.openqa import KAMEL, QUESTIONS, source_of
 
@@ -34,8 +35,8 @@ class Part(Checked):
     `set` and `more` are its --set, `limit` is --limit if none is given; in them and in `systems`, {data}, {out},
     {models} and the names of `also` are folders, {limit} is the limit. `files` are patterns in the folder of data, for
     tasks that read files; `requires` must be there too; `source` says where both were published. `corpora` are
-    searched, `also` are needed; `embed` are the models whose vectors all of them must have. `figures`: whether the
-    paper's figures are shown. `heldout`: the tasks read the pages of wiki that no model was trained on.
+    searched, `also` are needed; `embed` are the models whose vectors all of them must have. `columns` are those of the
+    published table that are shown beside it. `heldout`: the tasks read the pages of wiki that no model was trained on.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Part(Checked):
     corpora: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     embed: tuple[str, ...] = ()
-    figures: bool = True
+    columns: tuple[str, ...] = ()
     heldout: bool = False
 
     def reads(self, task: str) -> list[tuple[str, str]]:
@@ -93,15 +94,17 @@ class Training(Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A table or figure: what it shows, how long it takes here, what differs in the paper (`about`) and in it, its
-    parts; or why it cannot be run. `models` are settings of models that it needs, by the name of their folder. `log`
-    are measures in the logs of training runs, which a figure shows instead of parts. `trainings` are the paper's, in
-    the order in which they are run; `pages` are how many pages of wiki they learn from, and how many are held out."""
+    """A table or figure: its caption in the paper ("" for ours), what is measured here, how long it takes, what differs
+    in the paper (`about`) and in it, its parts; or why it cannot be run. `models` are settings of models that it needs,
+    by the name of their folder. `log` are measures in the logs of training runs, which a figure shows instead of parts.
+    `trainings` are the paper's, in the order in which they are run; `pages` are how many pages of wiki they learn from,
+    and how many are held out."""
 
     paper: str
     source: str
     about: str
     name: str
+    caption: str = ""
     shows: str
     time: str = ""
     differs: str = ""
@@ -118,9 +121,14 @@ class Item:
         return f"{self.paper} {self.name}".lower().replace(" ", "-")
 
     @property
-    def table(self) -> str:
-        """The table's number, "" for a figure."""
-        return self.name.removeprefix("table ") if self.name.startswith("table ") else ""
+    def ours(self) -> bool:
+        """Whether it is of no paper."""
+        return not self.name.startswith(("table ", "figure "))
+
+    @property
+    def published(self) -> Published | None:
+        """What the paper printed, if that is recorded."""
+        return next((each for each in published() if (each.source, each.item) == (self.source, self.name)), None)
 
 
 @cache

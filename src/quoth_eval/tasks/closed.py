@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.labels import WordSpans, find_words, rank_labels, score_words, usable_words
 from quoth.answers.options import Temperature
-from quoth.answers.phrases import scaled_similarities
 from quoth.answers.ranking import Occurrences
 from quoth.arrays import Doubles, Floats
 from quoth.errors import InputError, TextCutWarning
 from quoth.fields import Checked, Count
 from quoth.index.search import search_together
 from quoth.index.vectors import KeyVectors
+from quoth.npm.labels import WordSpans, find_words, rank_labels, score_words, usable_words
+from quoth.npm.phrases import scaled_similarities
 from quoth.records import Prediction
 from quoth_eval.harness import EVIDENCE
 from quoth_eval.spec import CLOSED, Given, Options, Prepared, TaskSpec

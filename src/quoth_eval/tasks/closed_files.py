@@ -1,4 +1,4 @@
-"""Closed sets: texts to label, as the NPM paper asks them (Min et al. 2022, §5.1, Tables 5 to 7).
+"""Closed sets: texts to label, as the NPM paper asks them (Min et al. 2022, §5, Table 5).
 
 Knows: the files of AGN, Yahoo, Subj, SST-2, MR, RT, CR, Amazon and RTE, their templates, and the words (fuzzy
 verbalizers) of their labels. Does not know: how a text is labelled.

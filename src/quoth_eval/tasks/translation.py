@@ -2,8 +2,8 @@
 
 Knows: how a page states a name's spelling in another language, and how it is asked. Does not know: models.
 
-NPM's test set is not published in parts; this is its heuristic (Min et al. 2022, §6.1), over any documents that keep
-such spellings.
+NPM's test set is not published in parts; this is its heuristic (Min et al. 2022, appendix B), over any documents that
+keep such spellings.
 """
 
 import re

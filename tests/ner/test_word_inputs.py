@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quoth.errors import InputError
+from quoth.ner.words import SHAPES, WordTokenizer, word_shapes
 from quoth.text.boundaries import words
 from quoth.text.tokenizer import FastTokenizer
-from quoth.text.words import SHAPES, WordTokenizer, word_shapes
 from tiny import TOKENIZERS
 
 TEXT = "Zoë O'Neil sah 北京 🙂 in MÜNCHEN. The café, naïve!"

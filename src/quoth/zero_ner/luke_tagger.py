@@ -17,12 +17,12 @@ from torch import Tensor
 
 from quoth.arrays import Floats, Ints
 from quoth.encoders.encoder import longest_input
-from quoth.encoders.luke import EntityNetwork, EntityTokenizer, TextTokens, load_luke
 from quoth.errors import InputError
 from quoth.hub import EncoderSource
+from quoth.ner.words import touching
 from quoth.records import TaggedSpan
 from quoth.text.boundaries import words
-from quoth.text.words import touching
+from quoth.zero_ner.luke import EntityNetwork, EntityTokenizer, TextTokens, load_luke
 
 MAX_WORDS = 16
 """The longest name considered. (The published training used spans of up to 16 word pieces.)"""

@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quoth.answers.labels import predict_labels
 from quoth.errors import InputError
+from quoth.npm.labels import predict_labels
 from token_tables import word_group, word_table
 
 ONE = np.ones(1, np.float32)

@@ -7,9 +7,9 @@ import pytest
 
 from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import ScoredTokens
 from quoth.errors import InputError
 from quoth.index.key_table import KeyHits, KeyTable
+from quoth.npm.phrases import ScoredTokens
 from quoth.records import Prediction
 from token_tables import word_table
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quoth.answers.evidence import Source, Spans
-from quoth.answers.sentences import answer_sentences, cut
+from quoth.reader.sentences import answer_sentences, cut
 from quoth.records import Passage
 
 TEXT = "Bees make honey. Wax is made too. Ants do not."

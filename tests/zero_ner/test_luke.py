@@ -13,13 +13,13 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import AutoTokenizer, LukeConfig, LukeForEntitySpanClassification, LukeModel
 
-from quoth.encoders.luke import MAX_ENTITIES, LukeSpans
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
-from quoth.ner.luke_tagger import MAX_ENTITIES as MAX_TAGGED
-from quoth.ner.luke_tagger import LukeTagger, best_spans
 from quoth.records import TaggedSpan
 from quoth.text.boundaries import words
+from quoth.zero_ner.luke import MAX_ENTITIES, LukeSpans
+from quoth.zero_ner.luke_tagger import MAX_ENTITIES as MAX_TAGGED
+from quoth.zero_ner.luke_tagger import LukeTagger, best_spans
 from tiny import SHAPE, TEXT, random_model, tiny_bert
 
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "Paris": 2, "[MASK2]": 3, "Berlin": 4, "[MASK]": 5}

@@ -15,7 +15,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.candidates import Candidates, find_candidates, live_hits
 from quoth.answers.equations import (
     Sums,
     joint_score,
@@ -28,6 +27,7 @@ from quoth.answers.options import ResolvedOptions
 from quoth.answers.ranking import Occurrences, Scored
 from quoth.arrays import Doubles, Floats, Rows
 from quoth.index.key_table import KeyHits, KeyTable, looked_up
+from quoth.npm.candidates import Candidates, find_candidates, live_hits
 from quoth.text.boundaries import MAY_END, MAY_START, spelling
 from quoth.timing import step
 

@@ -31,9 +31,9 @@ from quoth.encoders.transformer import (
 )
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
+from quoth.ner.words import TextWords, WordTokenizer, touching
 from quoth.text.boundaries import BOUNDARIES_VERSION, trim
 from quoth.text.tokenizer import pieces_of
-from quoth.text.words import TextWords, WordTokenizer, touching
 
 MAX_ENTITIES = 32
 """How many entities may share a forward pass: as many as LukeTokenizer allows."""

@@ -6,10 +6,10 @@ import pytest
 from test_sentences import spans
 
 from quoth.answers.evidence import Source
-from quoth.answers.lists import with_whole
-from quoth.answers.sections import named_sections
-from quoth.answers.sentences import NAMED, answer_sentences
 from quoth.corpus.corpus import Corpus
+from quoth.reader.lists import with_whole
+from quoth.reader.sections import named_sections
+from quoth.reader.sentences import NAMED, answer_sentences
 from quoth.records import Document, Evidence, Passage, Prediction
 
 RECIPES = """Supper recipes

@@ -8,7 +8,7 @@ import pytest
 from test_sentences import source, spans
 
 from quoth.answers.evidence import predict_spans
-from quoth.answers.lists import answer_phrases, asks_for_several, asks_yes_or_no, items_around
+from quoth.reader.lists import answer_phrases, asks_for_several, asks_yes_or_no, items_around
 
 BORDERS = "The north borders Russia and China. Hills, not France, are there."
 COUNTRIES = {"Russia": 4.0, "China": 3.0, "Russia and China": 1.0, "France": 5.0}

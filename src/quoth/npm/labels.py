@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.candidates import live_hits
 from quoth.answers.equations import joint_score, log_sum_exp
 from quoth.answers.evidence import Quoter
 from quoth.answers.ranking import Occurrences, group_equal, group_score, places_of, rank
 from quoth.arrays import Doubles, Floats, Rows
 from quoth.errors import InputError
 from quoth.index.key_table import KeyTable
+from quoth.npm.candidates import live_hits
 from quoth.records import Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
 

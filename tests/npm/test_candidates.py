@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quoth.answers.candidates import _SPACE, find_candidates
 from quoth.index.key_table import KeyHits, KeyTable
+from quoth.npm.candidates import _SPACE, find_candidates
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START, SPACE_BEFORE, SPELLING_BASE, spelling
 from token_tables import word_group, word_table
 

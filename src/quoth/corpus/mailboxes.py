@@ -1,0 +1,78 @@
+"""Mailboxes: one file with many messages, each behind a line that begins with "From " and has a time and a year.
+
+Reads one message at a time. Knows where messages begin. Does not know headers and bodies (`quoth.sources.eml`).
+"""
+
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from quoth.errors import FileWarning, InputError
+from quoth.records import Document
+from quoth.sources.files import bare, check_parsers
+from quoth.sources.worker import Worker
+
+if TYPE_CHECKING:
+    from quoth.corpus.documents import Records
+
+MOST_BYTES = 1 << 27
+"""Of a message, with what is attached."""
+_LINE = 1 << 20
+_BEGIN = re.compile(rb"From .*\d:\d\d.*\d{4}")
+_QUOTED = re.compile(rb">+From ")
+
+
+def read(stream: IO[bytes], name: str) -> "Records":
+    """Messages, each with the line that begins it."""
+    try:
+        check_parsers(["eml"])
+    except InputError as error:
+        yield 0, ValueError(str(error))
+        return
+    stem = bare(Path(name)).stem
+    with Worker() as worker:
+        for line, content in _messages(stream):
+            try:
+                if isinstance(content, ValueError):
+                    raise content
+                found = worker.read("eml", content)
+            except ValueError as error:
+                yield line, error
+                continue
+            for note in found.notes:
+                warnings.warn(FileWarning(f"{name}:{line}: {note}"), stacklevel=2)
+            facts = dict(found.metadata)
+            title = facts.pop("title", "") or stem
+            yield line, Document(f"{stem}-{line}", title, found.text, facts, found.source_map)
+
+
+def _messages(stream: IO[bytes]) -> Iterator[tuple[int, bytes | ValueError]]:
+    """The messages, without the ">" before a line of theirs that seems to begin one."""
+    parts, size, begin, number = list[bytes](), 0, 0, 0
+    is_start, is_after_blank = True, True
+    while line := stream.readline(_LINE):
+        number += is_start
+        if is_start and is_after_blank and _BEGIN.match(line):
+            if begin:
+                yield begin, _whole(parts, size)
+            parts, size, begin = [], 0, number
+        elif not begin:
+            if line.strip():
+                yield number, ValueError("no line 'From … 10:00:00 2024' at its beginning; is it a mailbox?")
+                return
+        else:
+            part = line[1:] if is_start and _QUOTED.match(line) else line
+            size += len(part)
+            if size <= MOST_BYTES:
+                parts.append(part)
+        is_after_blank, is_start = is_start and not line.strip(), line.endswith(b"\n")
+    if begin:
+        yield begin, _whole(parts, size)
+
+
+def _whole(parts: list[bytes], size: int) -> bytes | ValueError:
+    if size > MOST_BYTES:
+        return ValueError(f"a message of more than {MOST_BYTES:,} bytes; save it as a file of its own")
+    return b"".join(parts)

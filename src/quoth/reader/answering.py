@@ -1,0 +1,131 @@
+"""From a question to its answers, whichever door it came through: spell, find, read, units, calibrate.
+
+Knows: the order of these steps. Does not know: their insides, or how a caller finds passages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, chance, features
+from quoth.index.finder import Finder
+from quoth.reader.config import ReaderConfig
+from quoth.reader.lists import answer_phrases, asks_yes_or_no, with_whole
+from quoth.reader.sections import named_sections
+from quoth.reader.sentences import answer_sentences
+from quoth.reader.spans import SpanReader, has_blank
+from quoth.records import Predictions
+from quoth.timing import step
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+
+TEXTS_AT_A_TIME = 8
+PATIENCE = 0.6
+"""The share of the passages after which no more are read for a text whose best answer would be called not found."""
+LIKELY = 0.5
+"""The probability of a sentence from which on its question is not called not found."""
+Hidden = Sequence[Collection[int]]
+"""The rows of passages that each text never sees."""
+Find = Callable[[Sequence[str], Hidden], list[list[Source]]]
+"""Finds the passages to read for texts, best first."""
+Keep = Callable[[Source, Spans], Spans]
+"""The spans of a passage that may be answers."""
+
+
+def answer(
+    questions: Sequence[str],
+    reader: SpanReader,
+    corpora: Sequence[Corpus],
+    find: Find,
+    hidden: Hidden,
+    *,
+    top_k: int,
+    least: float,
+    keep: Keep | None = None,
+) -> list[Predictions]:
+    """The answers to each question: phrases, and units of the text that say more, with their chances of being right.
+
+    Answers from the probability `least` on are sure. Of a question that is read as another, because words of it were
+    misspelt, `read_as` is that one; none of its answers is sure if such a word may be a name.
+    """
+    with step("search"):
+        spelled = [*map(Finder(corpora).as_spelled, map(str.strip, questions))]
+    texts = [text for text, _ in spelled]
+    answers = []
+    for given, (text, may_be_name), (read, spans) in zip(
+        questions, spelled, read_found(texts, texts, reader, find, hidden), strict=True
+    ):
+        if keep is not None:
+            spans = [*map(keep, read, spans)]
+        found = _units(text, read, spans, corpora, reader.config, top_k, math.inf if least and may_be_name else least)
+        found.read_as = text if text != given.strip() else ""
+        answers.append(found)
+    return answers
+
+
+def read_found(
+    texts: Sequence[str], searched: Sequence[str], reader: SpanReader, find: Find, hidden: Hidden
+) -> Iterator[tuple[list[Source], list[Spans]]]:
+    """The passages found for what is `searched`, as many as are read, and the reader's scores of their spans for each
+    text."""
+    for at in range(0, len(texts), TEXTS_AT_A_TIME):
+        part = slice(at, at + TEXTS_AT_A_TIME)
+        with step("search"):
+            sources = find(searched[part], hidden[part])
+        with step("expand"):
+            hopeless = partial(_is_hopeless, reader, texts[part], sources)
+            spans = reader.read_enough(texts[part], sources, hopeless=hopeless)
+        yield from ((group[: len(found)], found) for group, found in zip(sources, spans, strict=True))
+
+
+def _units(
+    question: str,
+    read: Sequence[Source],
+    spans: Sequence[Spans],
+    corpora: Sequence[Corpus],
+    config: ReaderConfig,
+    top_k: int,
+    least: float,
+) -> Predictions:
+    """Phrases and sentences of the passages that were read, calibrated.
+
+    No phrase says yes or no, so that to such a question none is sure; and what a likely sentence says is not called not
+    found.
+    """
+    named = named_sections(question, read, corpora)
+    phrases = answer_phrases(question, read, spans, max(top_k, RIVALS), config.prior)
+    weights, lowest = config.sentence_calibration, config.defaults.not_found_below
+    sentences = answer_sentences(read, spans, config.prior, weights, question=question, named=named)
+    if weights is not None and any(each.probability >= LIKELY for each in sentences):
+        lowest = 0.0
+    if least > 0 and asks_yes_or_no(question):
+        least = math.inf
+    found = calibrated(phrases, config.calibration, read, least, lowest)
+    if sentences and sentences[0].probability >= max(least, LIKELY):
+        found = with_whole(question, found, sentences[0], named)
+    return Predictions(found[:top_k], sentences)
+
+
+def _is_hopeless(
+    reader: SpanReader, texts: Sequence[str], sources: Sequence[Sequence[Source]], number: int, spans: Sequence[Spans]
+) -> bool:
+    """Whether the best answer of most passages to a question, by its number, would be called not found."""
+    config, read = reader.config, sources[number][: len(spans)]
+    is_blank = has_blank(reader.tokenizer, texts[number])
+    if config.calibration is None or is_blank or len(read) < PATIENCE * len(sources[number]):
+        return False
+    best = answer_phrases(texts[number], read, spans, 1, config.prior)
+    return all(chance(config.calibration, features(each, read)) < config.defaults.not_found_below for each in best)
+
+
+def without_prior(reader: SpanReader) -> SpanReader:
+    """The reader for passages whose relevance does not weigh their answers."""
+    plain = copy(reader)
+    plain.config = replace(reader.config, prior=0.0)
+    return plain
