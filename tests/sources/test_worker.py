@@ -114,6 +114,25 @@ def test_no_other_file_is_read_or_written(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["inner"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    ("name", "part", "made"),
+    [
+        ("a.docx", "word/document.xml", docx("x")),
+        ("a.xlsx", "xl/worksheets/sheet1.xml", xlsx(S=[["x"]])),
+        ("a.pptx", "ppt/slides/slide1.xml", pptx(("x", "y", ""))),
+    ],
+)
+def test_a_document_that_defines_entities_is_named(
+    tmp_path: Path, name: str, part: str, made: bytes, encoding: str
+) -> None:
+    for entity in ('SYSTEM "file:///etc/passwd"', '"text that would be lost"'):
+        xml = f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE x [<!ENTITY a {entity}>]><x>&a;</x>'
+        (tmp_path / name).write_bytes(with_part(made, part, xml.encode(encoding)))
+        with pytest.raises(InputError, match=rf"{name}: {part} in it defines entities, .*; save it again"):
+            list(read_documents(tmp_path / name))
+
+
 def test_every_format_gives_a_document_with_a_map(tmp_path: Path) -> None:
     files = {
         "a.pdf": PDF, "b.html": b"<title>B</title><p>Some words.", "c.docx": docx("Some words.", title="C"),

@@ -347,3 +347,43 @@ def test_a_long_run_of_letters_is_no_work() -> None:
 def test_numbers_of_items(text: str, phrase: str, is_mark: bool) -> None:
     at = text.rindex(phrase)
     assert is_mark_of_item(text, at, at + len(phrase)) is is_mark
+
+
+DENSE = (
+    "1.1.1.",
+    "(",
+    "!",
+    '"',
+    "…",
+    ",a",
+    "a-",
+    "x9Y",
+    "0123456789",
+    "。",
+    "॥",
+    "😀",
+    "a\u0301\u0302",
+    "!!!! ",
+    "((((\n",
+)
+
+
+@pytest.mark.parametrize("piece", DENSE)
+@pytest.mark.parametrize("spec", ["blocks:120", "words:120", "blocks:10"])
+def test_what_is_dense_has_about_as_much_in_a_passage_as_prose(piece: str, spec: str) -> None:
+    text, limit = piece * 6000, int(spec.partition(":")[2])
+    split = get_splitter(spec)
+    passages = split(text)
+    assert "".join("".join(text[start:end] for start, end in passages).split()) == "".join(text.split())
+    for start, end in passages:
+        marks = sum(not (each.isalnum() or each.isspace()) for each in text[start:end])
+        assert end - start <= max(12 * limit + 1, 64)
+        assert marks <= 7 * limit or not piece[0].isascii()
+
+
+def test_prose_full_of_marks_is_cut_by_its_words_alone() -> None:
+    row = "“Aa (b),” he said: 1,234.5 % of it—more or less—is (or was) https://example.org/a/b?c=d, e.g. here; "
+    text = row * 40
+    [*passages, _] = get_splitter("words:120")(text)
+    assert all(100 < len(text[start:end].split()) <= 120 for start, end in passages)
+    assert get_splitter("fixed:100")("(" * 64 * 300) == [(0, 6400), (6400, 12800), (12800, 19200)]

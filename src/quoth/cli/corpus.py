@@ -21,6 +21,7 @@ from quoth.cli.options import (
     ChangedCorpus,
     CorpusDir,
     Documents,
+    FollowLinks,
     FormatName,
     Header,
     Json,
@@ -68,6 +69,7 @@ def index(
     ],
     splitter: SplitterName = "blocks:120",
     skip_bad: BadInputs = None,
+    follow_links: FollowLinks = False,
     format: FormatName = None,
     header: Header = None,
     vectors: Annotated[
@@ -99,7 +101,7 @@ def index(
         raise InputError("--vectors does not work with --ray; leave it out, and use quoth embed --keys passages")
     if block and not ray:
         raise InputError(f"--block is {block}, which works with --ray only; leave it out")
-    inputs = Inputs(docs, format, skip_bad, header)
+    inputs = Inputs(docs, format, skip_bad, header, follow_links)
     folder, write = _on_ray(output, block) if ray else (_here(output), Corpus.add)
     with no_empty_folder(folder):
         corpus = Corpus.create(folder, splitter=splitter)
@@ -150,6 +152,7 @@ def add(
     directory: ChangedCorpus,
     docs: Documents,
     skip_bad: BadInputs = None,
+    follow_links: FollowLinks = False,
     format: FormatName = None,
     header: Header = None,
 ) -> None:
@@ -161,7 +164,7 @@ def add(
     Example:
       quoth add wiki.quoth more.jsonl
     """
-    inputs = Inputs(docs, format, skip_bad, header)
+    inputs = Inputs(docs, format, skip_bad, header, follow_links)
     with changing(directory) as corpus, inputs.recorded(corpus, directory), counting("adding", "documents") as progress:
         corpus.add(inputs.with_text(), progress=progress)
     inputs.report()
@@ -179,6 +182,7 @@ def replace(
         typer.Option("--delete-missing", help="Also delete documents whose files are no longer in a folder of DOCS."),
     ] = False,
     skip_bad: BadInputs = None,
+    follow_links: FollowLinks = False,
     format: FormatName = None,
     header: Header = None,
 ) -> None:
@@ -196,7 +200,7 @@ def replace(
     """
     if delete_missing and "://" in directory:
         raise InputError(f"--delete-missing needs a folder's record, which {directory} has not; leave it out")
-    inputs = Inputs(docs, format, skip_bad, header)
+    inputs = Inputs(docs, format, skip_bad, header, follow_links)
     if delete_missing and not inputs.folders:
         raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
     with changing(directory) as corpus:

@@ -26,7 +26,12 @@ class Inputs:
     """A command's documents, read once; counts them, those without text, and what is left out."""
 
     def __init__(
-        self, docs: list[str], format: Format | None, skip_bad: bool | None, header: bool | None = None
+        self,
+        docs: list[str],
+        format: Format | None,
+        skip_bad: bool | None,
+        header: bool | None = None,
+        follow_links: bool = False,
     ) -> None:
         from quoth.corpus.documents import read_paths
 
@@ -34,7 +39,8 @@ class Inputs:
         self._docs, self._format = docs, format
         self._without_text: list[str] = []
         self._num_without_text = 0
-        self._read = [*zip(map(Path, docs), read_paths(docs, format, skip_bad, self.left_out, header), strict=True)]
+        read = read_paths(docs, format, skip_bad, self.left_out, header, follow_links)
+        self._read = [*zip(map(Path, docs), read, strict=True)]
         self._folders: dict[Path, dict[str, str]] = {path: {} for path, _ in self._read if path.is_dir()}
 
     @property

@@ -133,6 +133,10 @@ Ray = Annotated[
     ),
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and report their number.")]
+FollowLinks = Annotated[
+    bool,
+    typer.Option("--follow-links", help="Also read what symbolic links in a folder lead to, outside it too."),
+]
 Header = Annotated[
     bool | None,
     typer.Option(

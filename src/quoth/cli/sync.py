@@ -12,7 +12,7 @@ import typer
 
 from quoth.cli.corpus import near_duplicates, tell_duplicates
 from quoth.cli.models import contents, open_corpus
-from quoth.cli.options import Json
+from quoth.cli.options import FollowLinks, Json
 from quoth.cli.output import counting, note, print_json, results, visible
 from quoth.errors import InputError, LockedError
 from quoth.storage import no_empty_folder
@@ -42,6 +42,7 @@ def sync(
     delete_all: Annotated[
         bool, typer.Option("--delete-all", help="Delete the documents even if the folder has no file left.")
     ] = False,
+    follow_links: FollowLinks = False,
     as_json: Json = False,
 ) -> None:
     """Keep a corpus in step with a folder.
@@ -63,7 +64,7 @@ def sync(
     with no_empty_folder(directory):
         corpus, is_new = _opened(directory, folder)
         try:
-            done = _once(corpus, folder, vectors, dry_run, delete_all, as_json)
+            done = _once(corpus, folder, vectors, dry_run, delete_all, follow_links, as_json)
         finally:
             if is_new and not corpus.num_documents and (watch is None or done is None):
                 shutil.rmtree(directory)
@@ -73,7 +74,7 @@ def sync(
     while watch is not None:
         time.sleep(min(watch, LONGEST_WAIT))
         try:
-            _once(corpus, folder, vectors, dry_run, delete_all, as_json, quiet=not told)
+            _once(corpus, folder, vectors, dry_run, delete_all, follow_links, as_json, quiet=not told)
             told = ""
         except BrokenPipeError:  # nobody reads what this prints
             raise
@@ -95,12 +96,21 @@ def _opened(directory: Path, folder: Path) -> "tuple[Corpus, bool]":
 
 
 def _once(
-    corpus: "Corpus", folder: Path, vectors: bool, dry_run: bool, delete_all: bool, as_json: bool, quiet: bool = False
+    corpus: "Corpus",
+    folder: Path,
+    vectors: bool,
+    dry_run: bool,
+    delete_all: bool,
+    follow_links: bool,
+    as_json: bool,
+    quiet: bool = False,
 ) -> "Synced":
     from quoth.corpus.sync import sync as bring
 
     with counting("syncing", "files") as progress:
-        done = bring(corpus, folder, dry_run=dry_run, delete_all=delete_all, progress=progress)
+        done = bring(
+            corpus, folder, dry_run=dry_run, delete_all=delete_all, follow_links=follow_links, progress=progress
+        )
     if quiet and not done:
         return done
     groups = near_duplicates(corpus) if done and not dry_run else []

@@ -7,6 +7,7 @@ string or a list of paragraphs (KILT); every other field is metadata. If the fir
 id, no record of that file may have one, and their ids are `<stem>-<line number>`.
 """
 
+import io
 import json
 import os
 import re
@@ -25,12 +26,13 @@ from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
 from quoth.errors import FileWarning, InputError, RecordError, brief
 from quoth.records import Document
 from quoth.source_map import encode
-from quoth.sources import man, markdown, rst
 from quoth.sources.files import (
     DAMAGE,
     FILES,
+    MOST_IN_RECORD,
     OPENERS,
     PARSERS,
+    TEXTS,
     Source,
     bare,
     check_parsers,
@@ -39,9 +41,10 @@ from quoth.sources.files import (
     markup_of,
     sources_of,
     tell,
+    unpacked,
 )
-from quoth.sources.source import Source as Marked
-from quoth.sources.worker import Worker
+from quoth.sources.source import MOST_CHARACTERS
+from quoth.sources.worker import Read, Worker
 from quoth.storage import fsync_path, naming, refuse_unless_plain
 
 Records = Generator[tuple[int, Any], None, None]
@@ -68,6 +71,7 @@ def read_documents(
     skip_bad: bool | None = False,
     on_bad: Callable[[InputError], None] | None = None,
     header: bool | None = None,
+    follow_links: bool = False,
 ) -> Iterator[Document]:
     """Read documents from files and folders, one after another.
 
@@ -90,6 +94,7 @@ def read_documents(
             Default: None.
         header (bool | None): Whether the first row of a CSV or TSV has the names of its columns. Default: None: its
             cells tell; a FileWarning says if they have none, or leave it open.
+        follow_links (bool): Also read what symbolic links in a folder lead to, outside it too. Default: False.
 
     Returns:
         An iterator of the documents.
@@ -105,7 +110,7 @@ def read_documents(
         >>> [document.title for document in quoth.read_documents("notes.jsonl")]
         ['A title']
     """
-    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad, header))
+    return chain.from_iterable(read_paths(paths, format, skip_bad, on_bad, header, follow_links))
 
 
 def read_paths(
@@ -114,11 +119,12 @@ def read_paths(
     skip_bad: bool | None,
     on_bad: OnBad | None,
     header: bool | None = None,
+    follow_links: bool = False,
 ) -> list[Iterator[Document]]:
     """The same, path by path; to be read in this order."""
-    if format is not None and format not in (*_READERS, *PARSERS):
-        raise InputError(f"format {format!r} is not one of {', '.join((*_READERS, *PARSERS))}")
-    sources = [(sources_of(path, format), os.path.isdir(path)) for path in paths]
+    if format is not None and format not in (*_READERS, *FILES):
+        raise InputError(f"format {format!r} is not one of {', '.join((*_READERS, *FILES))}")
+    sources = [(sources_of(path, format, follow_links), os.path.isdir(path)) for path in paths]
     if not skip_bad:
         check_parsers(format for each, _ in sources for format, _, _ in each)
     owners = Owners()
@@ -197,9 +203,10 @@ def read_each(
     sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners, header: bool | None = None
 ) -> Iterator[Document]:
     """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
-    receives the errors of records, and of files that cannot be opened or are damaged."""
+    receives the errors of records, and of files that cannot be read to their end."""
     hinted = False
-    readers = _READERS | {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
+    readers = _READERS | {format: partial(_read_text, format=format, worker=worker) for format in TEXTS}
+    readers |= {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
     readers |= {"csv": partial(tables.read, header=header), "tsv": partial(tables.read, delimiter="\t", header=header)}
     for source in sources:
         format, file, name = source
@@ -224,10 +231,15 @@ def open_file(file: str | Path) -> IO[bytes]:
     if str(file) == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)
     if isinstance(file, Path):
-        return cast(IO[bytes], OPENERS.get(file.suffix, Path.open)(file, "rb"))
+        opener = OPENERS.get(file.suffix)
+        return file.open("rb") if opener is None else unpacked(opener(file, "rb"), file.stat().st_size)
     import fsspec
 
-    return cast(IO[bytes], fsspec.open(file, "rb", compression="infer").open())
+    opened = fsspec.open(file, "rb", compression="infer")
+    stream = cast(IO[bytes], opened.open())
+    if opened.compression is None:
+        return io.BufferedReader(cast(io.RawIOBase, stream))
+    return unpacked(stream, opened.fs.size(opened.path) or 0)
 
 
 @contextmanager
@@ -326,7 +338,11 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def _read_jsonl(stream: IO[bytes], name: str) -> Records:
-    for number, line in enumerate(stream, 1):
+    for number, line in enumerate(iter(partial(stream.readline, MOST_IN_RECORD + 1), b""), 1):
+        if len(line) > MOST_IN_RECORD:
+            raise InputError(f"{name}:{number}: a line of more than {MOST_IN_RECORD:,} bytes; is it JSONL?")
+        if line.isspace():
+            continue
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             if text.strip():
@@ -347,7 +363,12 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
         return value if isinstance(value, (str, int, type(None))) else json.loads(json.dumps(value, default=str))
 
     try:
-        batches = parquet.ParquetFile(stream).iter_batches(batch_size=256)
+        file = stream if stream.seekable() else io.BytesIO(_whole(stream, _MOST_BYTES))
+    except ValueError as error:
+        yield 0, error
+        return
+    try:
+        batches = parquet.ParquetFile(file).iter_batches(batch_size=256)
         named = (batch.rename_columns(tables.distinct(batch.schema.names)) for batch in batches)
         rows = (row for batch in named for row in batch.to_pylist())
         for number, row in enumerate(rows, 1):
@@ -356,32 +377,40 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
         yield 0, ValueError("not a Parquet file, or damaged")
 
 
-def _read_text(stream: IO[bytes], name: str, read: Callable[[str], Marked]) -> Records:
-    """A text, without its markup."""
+def _read_text(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
+    """A text as it is, with the lines that it has, or without its markup, which is read in a process of its own."""
     try:
-        text, encoding = decode(stream.read())
+        text, encoding = decode(_whole(stream, MOST_CHARACTERS))
     except ValueError as error:
         yield 1, error
         return
     tell(name, encoding)
-    source = read(text)
-    yield 0, _of_file(name, source.text, encode(source.kind, source.runs), source.metadata)
+    try:
+        read = _as_it_is(text) if format == "text" else worker.read(format, text)
+        yield 0, _of_file(name, *read[:3])
+    except ValueError as error:
+        yield 0, error
 
 
-def _lines(text: str) -> Marked:
-    """A text as it is, and where its lines are."""
+def _as_it_is(text: str) -> Read:
+    """A text, and where its lines are."""
     lines = enumerate(_LINE.finditer(text), 1)
-    return Marked(text, [(*line.span(1), number) for number, line in lines if line[1]], {}, "line")
+    return Read(text, encode("line", [(*line.span(1), number) for number, line in lines if line[1]]), {})
+
+
+def _whole(stream: IO[bytes], most: int) -> bytes:
+    """All bytes of a file. Raises ValueError if there are more than these."""
+    content = stream.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"more than {most:,} bytes; split it")
+    return content
 
 
 def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
     """A file that a parser reads, in a process of its own."""
-    content = stream.read(_MOST_BYTES + 1)
     try:
         check_parsers([format])
-        if len(content) > _MOST_BYTES:
-            raise ValueError(f"more than {_MOST_BYTES:,} bytes; split it")
-        read = worker.read(format, content)
+        read = worker.read(format, _whole(stream, _MOST_BYTES))
         if read.notes and not read.text:
             raise ValueError(read.notes[0])
         for note in read.notes:
@@ -397,7 +426,6 @@ def _of_file(name: str, text: str, source_map: bytes, facts: Mapping[str, Any]) 
     return Document(name, facts.get("title") or bare(Path(name)).stem, text, metadata, source_map)
 
 
-MARKED = {"markdown": markdown.read, "rst": rst.read, "man": man.read}
 _READERS: dict[str, Reader] = {
     "jsonl": _read_jsonl,
     "csv": tables.read,
@@ -405,6 +433,4 @@ _READERS: dict[str, Reader] = {
     "json": partial(json_files.read, jsonl=_read_jsonl),
     "mbox": mailboxes.read,
     "parquet": _read_parquet,
-    "text": partial(_read_text, read=_lines),
-    **{name: partial(_read_text, read=read) for name, read in MARKED.items()},
 }

@@ -63,23 +63,25 @@ def sync(
     *,
     dry_run: bool = False,
     delete_all: bool = False,
+    follow_links: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Synced:
     """Bring a corpus in step with a folder; with `dry_run`, only say what would be done.
 
     A file that cannot be read, or has a broken record, keeps the documents that it had. Files that `.quothignore` names
-    (gitignore's patterns) count as not there. `progress` gets the number of files looked at, and of all.
+    (gitignore's patterns) count as not there; so do links that lead out of the
+    folder, unless `follow_links`. `progress` gets the number of files looked at, and of all.
 
     Raises InputError if the folder is not there or has no file that can be read, unless `delete_all` says that all may
     be deleted; CorruptionError if the record is damaged; and as `Corpus.replace` does.
     """
-    return _Sync(corpus, folder, dry_run).run(delete_all, progress)
+    return _Sync(corpus, folder, dry_run, follow_links).run(delete_all, progress)
 
 
 class _Sync:
-    def __init__(self, corpus: Corpus, folder: Path, dry_run: bool) -> None:
+    def __init__(self, corpus: Corpus, folder: Path, dry_run: bool, follow_links: bool) -> None:
         corpus.catch_up()
-        self._corpus, self._folder, self._dry_run = corpus, folder, dry_run
+        self._corpus, self._folder, self._dry_run, self._follow_links = corpus, folder, dry_run, follow_links
         manifest = read_manifest(corpus.path, corpus.snapshot)
         self._record, self._seen = read_origins(corpus.path, manifest), Seen(corpus.path)
         self._place = place_of(folder, corpus)
@@ -110,7 +112,7 @@ class _Sync:
     def _sources(self) -> list[Source]:
         if not self._folder.is_dir():
             raise InputError(f"{self._folder}: no such folder; give one that exists")
-        named = files_below(self._folder)
+        named = files_below(self._folder, self._follow_links)
         if (rules := self._folder / IGNORE).is_file():
             ignored = GitIgnoreSpec.from_lines(rules.read_text(encoding="utf-8", errors="replace").splitlines())
             named = [(file, name) for file, name in named if not ignored.match_file(name)]

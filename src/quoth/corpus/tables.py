@@ -19,7 +19,7 @@ from quoth.corpus.headings import Headings
 from quoth.errors import FileWarning, InputError, brief, few
 from quoth.records import Document
 from quoth.source_map import encode
-from quoth.sources.files import bare, tell, text_stream
+from quoth.sources.files import Lines, bare, tell, text_stream
 
 if TYPE_CHECKING:
     from quoth.corpus.documents import Records
@@ -39,7 +39,7 @@ def read(stream: IO[bytes], name: str, delimiter: str | None = None, header: boo
         tell(name, encoding)
         lines = _lines(characters, name)
         first = [*islice(lines, _SAMPLE)]
-        rows = _rows(csv.reader(chain(first, lines), delimiter=delimiter or _delimiter(first)))
+        rows = _rows(csv.reader(chain(first, lines), delimiter=delimiter or _delimiter(first)), characters)
         head = [*islice(rows, _SAMPLE)]
         if not (there := [(line, cells) for line, cells in head if not isinstance(cells, ValueError)]):
             yield from chain(head, rows)
@@ -51,9 +51,10 @@ def read(stream: IO[bytes], name: str, delimiter: str | None = None, header: boo
         yield from _records(chain(head, rows), name, begin + found.are_there, found, own)
 
 
-def _rows(table: Any) -> Iterator[tuple[int, Cells]]:
+def _rows(table: Any, characters: Lines) -> Iterator[tuple[int, Cells]]:
     """The rows that are not empty, with the lines in which they end; why there is none in place of one."""
     while True:
+        characters.taken = 0
         try:
             if (cells := next(table, None)) is None:
                 return

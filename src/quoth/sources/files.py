@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from errno import EFBIG
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +32,12 @@ Source = tuple[str, str | Path, str]
 OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 """What these raise if a file cannot be read, or is damaged."""
+MOST_IN_RECORD = 1 << 26
+"""Bytes or characters of a line of JSONL or a row of a table, which takes up to 22 times as much memory while it is
+read."""
+_MOST_UNPACKED, _MOST_TIMES = 200_000_000, 100
+"""Bytes, and times its own size, to which a compressed file may unpack, whichever is more: text that was written by
+people is compressed to a tenth, a trap to a millionth."""
 _FORMATS_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _FORMATS_BY_SUFFIX |= {".json": "json", ".mbox": "mbox"}
 _FORMATS_BY_SUFFIX |= {".txt": "text", ".md": "markdown", ".markdown": "markdown", ".rst": "rst"}
@@ -42,6 +49,8 @@ _SUFFIXES = f"{', '.join(_FORMATS_BY_SUFFIX)}, .1 to .9 (manual pages)"
 _FORMATS_BY_SUFFIX |= {f".{name}": name for name in WRITES}
 _FORMATS_BY_SUFFIX |= {".jsonlines": "jsonl", ".jl": "jsonl", ".ldjson": "jsonl"}
 _FORMATS_BY_SUFFIX |= {".docm": "docx", ".pptm": "pptx", ".ppsx": "pptx", ".xlsm": "xlsx"}
+_UNSEEN = re.compile(r"\.|~\$")
+"""How the names of hidden files and of Office's lock files begin."""
 _SECTION = re.compile(r"\.[1-9][a-z]{0,12}")
 PARSERS = {"pdf": "pypdfium2", "html": "selectolax", "eml": "selectolax", "msg": "olefile", "ipynb": "json"}
 PARSERS |= {"docx": "lxml", "pptx": "pptx", "xlsx": "openpyxl", "epub": "selectolax"}
@@ -54,9 +63,35 @@ FILES = (*TEXTS, *PARSERS)
 """The formats of which a file is one document."""
 _REMEDY = "convert it, or name its format (--format, format=)"
 _MOST_KINDS = 8
+_PART = 1 << 17
 
 
-def sources_of(path: str | Path, format: str | None) -> list[Source]:
+def unpacked(stream: IO[bytes], size: int) -> IO[bytes]:
+    """What a compressed file of this size unpacks to. Raises OSError when more of it is read than it may unpack to."""
+    return io.BufferedReader(_Unpacked(stream, max(_MOST_UNPACKED, _MOST_TIMES * size)), _PART)
+
+
+class _Unpacked(io.RawIOBase):
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self._stream, self._most, self._left = stream, most, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        part = self._stream.read(len(buffer))
+        self._left -= len(part)
+        if self._left < 0:
+            raise OSError(EFBIG, f"it unpacks to more than {self._most:,} bytes; unpack it, or split it")
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def sources_of(path: str | Path, format: str | None, follow_links: bool = False) -> list[Source]:
     """Every file of a path: its format, the file, and its name relative to the path.
 
     Warns of a folder's files that are left out. Raises InputError if there is no file, or a folder cannot be read.
@@ -67,7 +102,7 @@ def sources_of(path: str | Path, format: str | None) -> list[Source]:
         return _remote_sources(str(path), format)
     path = Path(path)
     if path.is_dir():
-        named = files_below(path)
+        named = files_below(path, follow_links)
         if found := readable(named, format, path):
             return found
         there = f" (there are {kinds})" if (kinds := _kinds(name for _, name in named)) else ""
@@ -105,21 +140,52 @@ def _read_as(file: str | Path) -> str | None:
     return kind
 
 
-def files_below(folder: Path) -> list[tuple[Path, str]]:
-    """The files below a folder, and their names relative to it, without hidden ones and corpora. Raises InputError if a
-    folder cannot be read."""
+def files_below(folder: Path, follow_links: bool = False) -> list[tuple[Path, str]]:
+    """The files below a folder, and their names relative to it, without hidden ones, locks of Office and corpora.
+
+    A link to a file counts as one if that is another of these files. With `follow_links`, every link does, and those to
+    folders are followed, each folder once. Others are left out; a FileWarning names those that lead out of the folder.
+    Raises InputError if a folder cannot be read.
+    """
 
     def refuse(error: OSError) -> None:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}); change its permissions, or move it")
 
-    files: list[Path] = []
-    for where, folders, names in os.walk(folder, onerror=refuse):
-        if COMMITTED in names and "segments" in folders:
-            folders.clear()  # a corpus
-            continue
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        files += [Path(where, name) for name in names if not name.startswith(".")]
-    return [(file, file.relative_to(folder).as_posix()) for file in sorted(files) if file.is_file()]
+    root, files, outside = folder.resolve(), list[Path](), list[Path]()
+    pending, seen = [folder], set[str]()
+    for top in pending:  # which grows
+        for where, folders, names in os.walk(top, onerror=refuse):
+            if (real := os.path.realpath(where)) in seen or (COMMITTED in names and "segments" in folders):
+                folders.clear()  # a corpus, or read already
+                continue
+            seen.add(real)
+            folders[:] = [name for name in folders if not _UNSEEN.match(name)]
+            linked = [path for path in (Path(where, name) for name in folders) if path.is_symlink()]
+            files += [Path(where, name) for name in names if not _UNSEEN.match(name)]
+            if follow_links:
+                pending += linked
+            else:
+                outside += [path for path in linked if not _target(path).is_relative_to(root)]
+    if not follow_links:
+        leading = {path: _target(path) for path in files if path.is_symlink()}
+        outside += [path for path, target in leading.items() if not target.is_relative_to(root)]
+        left_out = {path for path, target in leading.items() if not _is_seen(target, root)}
+        files = [path for path in files if path not in left_out]
+    named = [(file, file.relative_to(folder).as_posix()) for file in sorted(files) if file.is_file()]
+    if outside:
+        links = few([path.relative_to(folder).as_posix() for path in sorted(outside)])
+        remedy = "--follow-links (follow_links= in Python) reads what is there"
+        warnings.warn(FileWarning(f"left out links that lead out of {folder} ({links}); {remedy}"), stacklevel=2)
+    return named
+
+
+def _target(link: Path) -> Path:
+    return Path(os.path.realpath(link))
+
+
+def _is_seen(file: Path, root: Path) -> bool:
+    """Whether a file is below a folder, and no part of its path is hidden."""
+    return file.is_relative_to(root) and not any(map(_UNSEEN.match, file.relative_to(root).parts))
 
 
 def _remote_sources(url: str, format: str | None) -> list[Source]:
@@ -134,8 +200,8 @@ def _remote_sources(url: str, format: str | None) -> list[Source]:
         raise InputError(f"{url}: cannot be read ({error})") from error
     base = root.rstrip("/") if is_folder else root.rpartition("/")[0]
     relative = [(file, file.removeprefix(base).lstrip("/")) for file in files]
-    hidden = re.compile(r"(^|/)\.")
-    named = [(system.unstrip_protocol(file), name) for file, name in relative if not hidden.search(name)]
+    visible = [(file, name) for file, name in relative if not any(map(_UNSEEN.match, name.split("/")))]
+    named = [(system.unstrip_protocol(file), name) for file, name in visible]
     if not (found := readable(named, format, url)):
         raise InputError(f"{url}: no file there ends in {_SUFFIXES}; {_REMEDY}")
     return found
@@ -200,6 +266,8 @@ _ALIKE_CHAOS, _ALIKE_COHERENCE = 0.05, 0.08
 """How much worse an encoding may fit and still be taken for being more frequent. Mixtures of western sentences in
 cp1252 fit cp1250 better by up to 0.08 (German with a £ in it); Turkish fits cp1254 better by 0.1."""
 _SAMPLE, _HEAD = 1 << 16, 1 << 20
+_INSIDE = bytes(range(0x30, 0x100))
+"""Bytes of which characters of several bytes consist."""
 _BINARY = "binary, or in an encoding that is not recognised"
 _MARKUP = {
     "HTML": ((".html", ".htm", ".xhtml"), re.compile(r"\s*<(!doctype html|html)\b", re.IGNORECASE)),
@@ -260,7 +328,8 @@ def _fitting(content: bytes) -> list[str]:
     lines = io.BytesIO()
     for line in content.splitlines(keepends=True):
         if not line.isascii():
-            lines.write(line)
+            # Of a longer one what ends with a space or a mark, so that no character is cut.
+            lines.write(line if len(line) <= _HEAD else line[:_HEAD].rstrip(_INSIDE) or line[:_HEAD])
             if lines.tell() > _SAMPLE:
                 break
     # Its own order prefers cp775 and cp1250 to cp1252 where both fit, so that French quotation marks become letters.
@@ -274,13 +343,33 @@ def _fitting(content: bytes) -> list[str]:
     return sorted(names.intersection(_GUESSES), key=_GUESSES.index)
 
 
+class Lines:
+    """The lines of a long file. Raises OSError if there are more than `MOST_IN_RECORD` characters since `taken` was set
+    to 0: a row of a table may have several lines, or, if a quotation mark is missing, all of them."""
+
+    def __init__(self, characters: IO[str]) -> None:
+        self._characters, self.taken = characters, 0
+
+    def __iter__(self) -> "Lines":
+        return self
+
+    def __next__(self) -> str:
+        line = self._characters.readline(MOST_IN_RECORD + 1)
+        self.taken += len(line)
+        if self.taken > MOST_IN_RECORD:
+            raise OSError(EFBIG, f"a row of more than {MOST_IN_RECORD:,} characters; is a quotation mark missing?")
+        if not line:
+            raise StopIteration
+        return line
+
+
 @contextmanager
-def text_stream(stream: IO[bytes]) -> Iterator[tuple[IO[str], str]]:
+def text_stream(stream: IO[bytes]) -> Iterator[tuple[Lines, str]]:
     """The characters of a long file, and its encoding, which its first megabyte decides.
 
     Line ends stay as they are. Bytes that the encoding lacks become lone surrogates, which no document may contain.
     """
-    head = stream.read(_HEAD) + stream.readline()
+    head = stream.read(_HEAD) + stream.readline(MOST_IN_RECORD)
     try:
         encoding = UTF_16 if head.startswith(_BOMS) else encoding_of(head)
     except ValueError:
@@ -289,7 +378,7 @@ def text_stream(stream: IO[bytes]) -> Iterator[tuple[IO[str], str]]:
         io.BufferedReader(_Joined(head, stream)), encoding=encoding, errors="surrogateescape", newline=""
     )
     try:
-        yield lines, encoding
+        yield Lines(lines), encoding
     finally:
         lines.detach()
 

@@ -26,8 +26,9 @@ _PLAIN |= {"Ns", "Pf", "Ap", "Fo", "Fc", "Eo", "Ec", "Xo", "Xc", "Ta", "Es", "En
 _CALLED = _PLAIN | {*_PAIRS} | {*_OPENS} | {*_CLOSES}
 _NAMES = {"Nx": "NetBSD", "Fx": "FreeBSD", "Ox": "OpenBSD", "Dx": "DragonFly", "Bx": "BSD", "Ux": "UNIX"}
 _NAMES |= {"At": "AT&T UNIX"}
-MOST_JOINED, LONGEST = 1000, 200
-"""Lines that backslashes may make one; characters of a string, of which others may be made."""
+MOST_JOINED, MOST_CONDITIONS, LONGEST = 1000, 100, 200
+"""Lines that backslashes may make one; conditions on a line; characters of what may be shown again and again: a string,
+the name of the page."""
 _ENDS, _BEGINS = {".", ",", ":", ";", ")", "]", "?", "!"}, {"(", "["}
 
 
@@ -63,10 +64,12 @@ class _Page:
     def source(self) -> Source:
         while self._at < len(self._lines):
             self._at += 1
-            line: str | None = self._lines[self._at - 1]
-            while line is not None:
+            line = self._lines[self._at - 1]
+            for _ in range(MOST_CONDITIONS):
                 self._rest = None
                 self._line(line)
+                if self._rest is None:
+                    break
                 line = self._rest
         return self._text.source(self._facts)
 
@@ -169,7 +172,7 @@ class _Page:
                 self._skip(lambda each: each.rstrip().endswith("."))
             elif not line.startswith(".") and line.strip("_=- \t"):
                 rows.append(self._cells(line.split(separator)))
-            is_open = is_open or line.endswith("T{")
+            is_open = bool(rows) and (is_open or line.endswith("T{"))
         self._at += 1
         self._text.table(rows, headed=False)
 
@@ -218,6 +221,7 @@ class _Page:
                 self._url = Piece(f"<{args[0]}>" if args else "", (self._at,))
             case "UE" | "ME":
                 self._text.pieces([self._url, Piece(f"{''.join(args[:1])} ", (self._at,))])
+                self._url = Piece("", ())
             case "MR":
                 self._words(f"{args[0]}({args[1]}){''.join(args[2:])}" if len(args) > 1 else " ".join(args))
             case "OP":
@@ -245,7 +249,7 @@ class _Page:
             case "Nd":
                 self._words(f"– {self._flat(args)}")
             case "Nm":
-                self._name = self._name or (args[0] if args else "")
+                self._name = self._name or (args[0] if args else "")[:LONGEST]
                 self._mdoc(["Nm", *args])
             case "Bl":
                 self._lists.append(next((each for each in args if each.startswith("-")), ""))
@@ -298,7 +302,7 @@ class _Page:
             out.append(word if glue or close else f" {word}")
             glue = word in _BEGINS
 
-        for token in tokens[:trailing]:
+        for number, token in enumerate(tokens[:trailing], 1):
             if token in _PAIRS:
                 put(_PAIRS[token][0])
                 ends.append(_PAIRS[token][1])
@@ -316,7 +320,7 @@ class _Page:
                 if token in _NAMES:
                     put(_NAMES[token])
                 elif token == "Nm":
-                    after = tokens[tokens.index(token) + 1 :][:1]
+                    after = tokens[number : number + 1]
                     if not after or after[0] in _CALLED or after[0] in _ENDS:  # it has no name of its own
                         put(self._name)
             elif token in _ENDS:

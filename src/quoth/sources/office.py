@@ -11,12 +11,13 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from quoth.sources.source import is_final
 
 _MOST_BYTES, _MOST_FILES = 1 << 30, 100_000
+_HEAD, _ENTITY, _ELEMENT = 1 << 16, re.compile(rb"<!ENTITY\b"), re.compile(rb"<[A-Za-z_]")
 _CORE = "{http://purl.org/dc/elements/1.1/}"
 _OF_PROGRAMS = re.compile(
     "python-docx|openpyxl|Apache POI|PowerPoint Presentation|0101-01-01.*|2013-12-23T23:15:00.*|2013-01-27T09:1.:.*"
@@ -46,7 +47,22 @@ def opened(content: bytes) -> io.BytesIO:
     size = sum(part.file_size for part in parts)
     if size > _MOST_BYTES or len(parts) > _MOST_FILES:
         raise ValueError(f"it unpacks to {size:,} bytes in {len(parts):,} files; at most {_MOST_BYTES:,} are read")
+    _refuse_entities(content)
     return io.BytesIO(content)
+
+
+def _refuse_entities(content: bytes) -> None:
+    """Raises ValueError if a file in an archive defines entities before its first element: no program of Office does,
+    and what they stand for is not read."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for name in archive.namelist():
+            head = b""
+            if name.endswith((".xml", ".rels")):
+                # A file that is damaged, encrypted or compressed in an unknown way is told by what reads it.
+                with suppress(zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError):
+                    head = archive.open(name).read(_HEAD).replace(b"\0", b"")  # as UTF-16 has them
+            if _ENTITY.search(_ELEMENT.split(head, 1)[0]):
+                raise ValueError(f"{name} in it defines entities, whose text would be lost; save it again")
 
 
 class Archive:

@@ -9,11 +9,14 @@ from collections.abc import MutableMapping
 Strings = MutableMapping[str, str]
 """What a page has defined by `.ds`."""
 
+# Names and arguments are bounded: otherwise each of many that never end is looked for in all that follows.
 _ESCAPE = re.compile(
     r"""\\(?:
-      f(?:\[[^\]]*\]|\(..|.?) | s(?:[-+]?(?:\(\d\d|\[\d+\]|'[-+]?\d+'|\d{1,2})) | [mMFgkVnY](?:\[[^\]]*\]|\(..|[-+]?.?)
-    | N'(?P<code>\d{1,7})' | [hvwbDoLlXZxHSARBC]'[^']*' | \*(?:\[(?P<string>[^\]]*)\]|\((?P<two>..)|(?P<one>.))
-    | \[(?P<named>[^\]]*)\] | \((?P<pair>..) | (?P<single>.?)
+      f(?:\[[^\]]{0,99}\]|\(..|.?) | s(?:[-+]?(?:\(\d\d|\[\d{1,9}\]|'[-+]?\d{1,9}'|\d{1,2}))
+    | [mMFgkVnY](?:\[[^\]]{0,99}\]|\(..|[-+]?.?)
+    | N'(?P<code>\d{1,7})' | [hvwbDoLlXZxHSARBC]'[^']{0,999}'
+    | \*(?:\[(?P<string>[^\]]{0,99})\]|\((?P<two>..)|(?P<one>.))
+    | \[(?P<named>[^\]]{0,99})\] | \((?P<pair>..) | (?P<single>.?)
     )""",
     re.VERBOSE | re.DOTALL,
 )
@@ -32,7 +35,7 @@ AN ∧ OR ∨ mo ∈ es ∅ ip ∞ Of ª Om º ba | or | u2010 -
 _EACH = _TABLE.split()
 _NAMED = dict(zip(_EACH[::2], _EACH[1::2], strict=True))
 _ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|\S)+)')
-_COMMENT = re.compile(r'(?:^|(?<=[^\\])|(?<=\\\\))[ \t]*\\["#].*$')
+_BEFORE_COMMENT = re.compile(r'(?:[^\\]++|\\[^"#])*+', re.DOTALL)
 
 
 def said(text: str, strings: Strings) -> str:
@@ -65,4 +68,6 @@ def args_of(rest: str) -> list[str]:
 
 def comment_less(line: str) -> str:
     """A line without a comment at its end."""
-    return _COMMENT.sub("", line) if "\\" in line else line
+    before = _BEFORE_COMMENT.match(line)
+    assert before is not None
+    return before[0].rstrip(" \t") if line.startswith(('\\"', "\\#"), before.end()) else line

@@ -6,15 +6,18 @@ Does not know formats: it calls the `read` of the module `quoth.sources.<format>
 """
 
 import json
+import math
 import os
 import resource
+import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from threading import Event, Timer
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from quoth.source_map import encode
 from quoth.sources.libreoffice import WRITES
@@ -22,7 +25,10 @@ from quoth.sources.source import is_final
 
 SECONDS = 300.0
 MEMORY = 4 << 30
-"""What reading one file may take; the memory only where the system limits it."""
+"""What reading one file may take at most; the memory only where the system limits it."""
+SECONDS_EACH, SECONDS_PER_BYTE = 30.0, 20e-6
+"""Of a processor, that a file of so many bytes may take: 1 MB of any format takes less than a tenth of them."""
+BUFFER = 1 << 16
 
 Answer = tuple[dict[str, Any], list[bytes]]
 """What comes back: why there is nothing, or what else is known; and bytes, in two parts."""
@@ -43,9 +49,13 @@ class Worker:
     def __init__(self, seconds: float = SECONDS, memory: int = MEMORY) -> None:
         self._seconds, self._memory = seconds, memory
         self._process: subprocess.Popen[bytes] | None = None
+        self._stream: IO[bytes]
 
-    def read(self, format: str, content: bytes) -> Read:
-        """The text of a file of this format. Raises ValueError that says why there is none."""
+    def read(self, format: str, content: bytes | str) -> Read:
+        """The text of a file of this format, whose bytes these are, or whose characters, if the format is one of text.
+
+        Raises ValueError that says why there is none.
+        """
         by_libreoffice = format in WRITES
         function = "libreoffice.read" if by_libreoffice else f"{format}.read"
         head, [text, source_map] = self._answer(function, content, {"format": format} if by_libreoffice else {})
@@ -58,48 +68,54 @@ class Worker:
         """
         return self._answer(function, content, given)[1][0]
 
-    def _answer(self, function: str, content: bytes, given: dict[str, Any]) -> Answer:
+    def _answer(self, function: str, content: bytes | str, given: dict[str, Any]) -> Answer:
         if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "quoth.sources.worker", str(self._memory)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        reply, is_late = None, Event()
-
-        def end() -> None:
-            is_late.set()
-            process.kill()
-
-        timer = Timer(self._seconds, end)
-        timer.daemon = True
-        timer.start()
+            self._start()
+        sent = content.encode() if isinstance(content, str) else content
+        # Of its processor, which does not depend on what else the machine does; LibreOffice has a limit of its own.
+        seconds = SECONDS if "format" in given else SECONDS_EACH + SECONDS_PER_BYTE * len(sent)
+        seconds = min(self._seconds, seconds)
+        asked = {"function": function, "given": given, "is_text": isinstance(content, str), "seconds": seconds}
+        reply, is_late = None, False
         try:
-            with suppress(OSError):  # it ended
-                _send(process.stdin, {"function": function, "given": given}, content)
-                reply = _received(process.stdout, 2)
-        finally:
-            timer.cancel()
+            _send(self._stream, asked, sent)
+            reply = _received(self._stream, 2)
+        except TimeoutError:
+            is_late, seconds = True, self._seconds
+        except OSError:  # it ended
+            pass
         if reply is None:
-            self.close()
-            if is_late.is_set():
-                raise ValueError(f"not read within {self._seconds:,.0f} seconds; split it, or convert it to text")
+            if self.close() == -signal.SIGXCPU or is_late:
+                raise ValueError(f"not read within {seconds:,.0f} seconds; split it, or convert it to text")
             raise ValueError("its parser crashed: the file is damaged, or too large; repair it, or convert it to text")
         if reply[0]["error"]:
             raise ValueError(reply[0]["error"])
         return reply
 
-    def close(self) -> None:
-        """Ends the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+    def _start(self) -> None:
+        here, there = socket.socketpair()
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "quoth.sources.worker", str(self._memory)],
+                stdin=there.fileno(),
+                stdout=there.fileno(),
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        here.settimeout(self._seconds)
+        with here:  # which ends with its stream
+            self._stream = cast(IO[bytes], here.makefile("rwb", BUFFER))
+
+    def close(self) -> int | None:
+        """Ends the process, if there is one; how it ended."""
+        if self._process is None:
+            return None
+        process, self._process = self._process, None
+        if process.poll() is None:
+            process.kill()
+        with suppress(OSError):
+            self._stream.close()
+        return process.wait()
 
     def __enter__(self) -> "Worker":
         return self
@@ -127,7 +143,8 @@ def _received(stream: IO[bytes], count: int) -> Answer | None:
 def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes, bytes]:
     try:
         module, _, function = asked["function"].partition(".")
-        made = getattr(import_module(f"quoth.sources.{module}"), function)(content, **asked["given"])
+        given = content.decode() if asked["is_text"] else content
+        made = getattr(import_module(f"quoth.sources.{module}"), function)(given, **asked["given"])
         if isinstance(made, bytes):
             return {"error": ""}, made, b""
         return (
@@ -148,11 +165,14 @@ def main(memory: int) -> None:
     """Reads files from standard input until it ends."""
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    stream, replies = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what a parser prints
-    while (asked := _received(stream, 1)) is not None:
-        head, [content] = asked
-        _send(replies, *_answered(head, content))
+    with open(0, "rb", BUFFER) as stream, open(1, "wb", BUFFER) as replies:
+        while (asked := _received(stream, 1)) is not None:
+            head, [content] = asked
+            with suppress(ValueError, OSError):  # a lower limit is set already
+                most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+                resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + head["seconds"]), most))
+            _send(replies, *_answered(head, content))
 
 
 if __name__ == "__main__":

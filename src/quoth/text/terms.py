@@ -247,41 +247,6 @@ def _raised() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(f"[{every}]"), re.compile(word)
 
 
-def _with_bare_words(text: str) -> str:
-    """With each word that something raised follows once more, without it."""
-    raised, word = _raised()
-    return word.sub(r"\1 \1\2", text) if raised.search(text) else text
-
-
-@cache
-def _odd_digits() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A character that NFKC makes a digit or begins with one: raised, lowered, a fraction, in a circle; and where it
-    has to be kept apart from a digit next to it. Several raised ones are one number, and so are lowered ones."""
-    kinds: dict[str, list[int]] = {"<super>": [], "<sub>": [], "": []}
-    for code in range(0xB2, 0x1F10B):
-        if unicodedata.category(chr(code)) in ("No", "So") and unicodedata.normalize("NFKC", chr(code))[0].isdecimal():
-            kind = unicodedata.decomposition(chr(code)).partition(" ")[0]
-            kinds[kind if kind in kinds else ""].append(code)
-    raised, lowered, other = map(_class, kinds.values())
-    pairs = (
-        (raised, rf"\d{lowered}{other}"),
-        (lowered, rf"\d{raised}{other}"),
-        (other, rf"\d{raised}{lowered}{other}"),
-    )
-    apart = "|".join(f"(?<=[{a}])(?=[{b}])|(?<=[{b}])(?=[{a}])" for a, b in pairs)
-    return re.compile(f"[{raised}{lowered}{other}]"), re.compile(apart)
-
-
-@cache
-def _raised() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A raised letter or digit; and a word with what is raised behind it: digits behind a letter, or a letter."""
-    codes = [code for code in range(0xAA, 0xABFF) if unicodedata.decomposition(chr(code)).startswith("<super>")]
-    letters = _class(code for code in codes if chr(code).isalpha())
-    every = _class(code for code in codes if chr(code).isalnum())
-    word = rf"(?<!\w)([^\W_{every}]++)(?:(?<=\D)|(?=[{letters}]))([{every}]+)"
-    return re.compile(f"[{every}]"), re.compile(word)
-
-
 @cache
 def _folding() -> tuple[dict[int, str | None], re.Pattern[str], re.Pattern[str]]:
     """What characters become, a run of these characters, and the marks that Latin and Greek letters lose."""
