@@ -51,7 +51,7 @@ class _State(StateInline):
 
 
 class _Inline(ParserInline):
-    """Has a lower limit of nesting than blocks: of brackets that never close, each costs that many steps."""
+    """Limits nesting more than blocks do: each bracket that never closes costs a step per level."""
 
     def __init__(self) -> None:
         super().__init__()
