@@ -339,7 +339,7 @@ def _about(item: Item, call: Call) -> Section:
 
 def captioned(item: Item) -> str:
     """The paper's caption, and what is measured here; of ours, that it is of no paper."""
-    return f"Ours, of no paper. {ended(item.shows)}" if item.ours else f"“{item.caption}” Here: {ended(item.shows)}"
+    return f"Ours, in no paper. {ended(item.shows)}" if item.ours else f"“{item.caption}” Here: {ended(item.shows)}"
 
 
 def ended(text: str) -> str:
