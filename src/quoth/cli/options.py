@@ -186,7 +186,7 @@ NumberFormat = Annotated[
     typer.Option(
         "--dtype",
         rich_help_panel=LOADING,
-        help="Number format of the encoder. Default: auto: int8, bf16 or fp32, what this processor multiplies fastest.",
+        help="Number format of the encoder. Default: auto: int8, bf16 or fp32, whichever is fastest on this processor.",
     ),
 ]
 MoreCorpora = Annotated[
