@@ -87,7 +87,7 @@ class CorpusView:
 
     @property
     def unlisted(self) -> str:
-        """What is wrong with the list of deletions, and what is read instead: usually "", nothing."""
+        """The damage of the list of deletions, and its substitute; "" if there is none."""
         return reason_unlisted(self._snapshot) if self._snapshot.unlisted else ""
 
     def passage(self, row: int) -> Passage:

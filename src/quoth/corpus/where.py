@@ -53,7 +53,7 @@ class Test:
     """Given the orders of the field's dates, should it need them; None for a value that cannot be compared."""
     is_order: bool = False
     unlike: bool | None = None
-    """What a text passes that is not a date, if these are dates; None: it cannot be compared."""
+    """The outcome for a text that is not a date, if the values asked for are; None: it cannot be compared."""
     orders: Callable[[], Orders] = dict
     strange: Any = None
     compared: bool = False

@@ -109,7 +109,7 @@ def html_parser() -> MarkdownIt:
 
 
 def _deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Takes as one paragraph what the parser would leave out, because it is nested too deep."""
+    """Makes one paragraph of lines nested so deep that the parser would leave them out."""
     if silent or state.level < _MOST_NESTED:
         return False
     state.push("paragraph_open", "p", 1).map = [start, end]
