@@ -338,8 +338,8 @@ def _about(item: Item, call: Call) -> Section:
 
 
 def captioned(item: Item) -> str:
-    """The paper's caption, and what is measured here; of ours, that it is of no paper."""
-    return f"Ours, of no paper. {ended(item.shows)}" if item.ours else f"“{item.caption}” Here: {ended(item.shows)}"
+    """The paper's caption, or that no paper has it; and what is measured here."""
+    return f"Ours, in no paper. {ended(item.shows)}" if item.ours else f"“{item.caption}” Here: {ended(item.shows)}"
 
 
 def ended(text: str) -> str:

@@ -86,8 +86,8 @@ def index(
 
     The corpus can be searched and asked at once. With --vectors, passages are found by meaning as well as by words;
     that takes a model and longer: how long is said first. In a folder, a file that cannot be read stops nothing: it is
-    named, and the exit code is 1 in the end. With --ray, DIR must be a URL or a folder that every machine
-    of the cluster sees; the documents are read on this machine.
+    named, and the exit code is 1. With --ray, DIR must be a URL or a folder that every machine of the cluster sees;
+    the documents are read on this machine.
 
     \b
     Example:
@@ -313,7 +313,8 @@ def repair(
     Rebuilds words, tables and checksums from the documents. Removes damaged vectors, which quoth embed rebuilds.
     Documents that are damaged themselves are lost; the files to restore from a backup are named, and how many documents
     of them can still be read. Until then the corpus is open without them. --drop gives them up; quoth export first
-    writes those that can be read. What the lost list of deletions had is there again when it is given up.
+    writes those that can be read. Giving up a list of deletions brings back the documents that only it marked as
+    deleted.
 
     \b
     Example:

@@ -84,9 +84,9 @@ class Inputs:
 
     @contextmanager
     def recorded(self, corpus: "Corpus", place: str, gone: "Gone | None" = None) -> "Iterator[None]":
-        """What the corpus writes inside is committed with which of it comes from which folder, without what is `gone`;
-        but for a corpus at a URL, from which no path leads to a folder. That this cannot be is reported: only
-        --delete-missing needs it."""
+        """Commits what the corpus writes inside together with the folder that it comes from, without what is `gone`;
+        not for a corpus at a URL. If the record cannot be written, this is reported, not raised: only --delete-missing
+        needs it."""
         from quoth.corpus.origins import Origins
 
         def origins() -> "Changes":

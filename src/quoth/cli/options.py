@@ -121,8 +121,7 @@ Documents = Annotated[
         metavar="DOCS",
         help="Files, folders or URLs (s3://, https://, …) of documents: PDF, web pages, Word, Excel, PowerPoint, "
         "Markdown, notebooks, reStructuredText, manual pages, mail, text, JSON, JSONL, CSV, TSV or Parquet, also "
-        "compressed (.gz .bz2 .xz). - "
-        "reads JSONL from standard input.",
+        "compressed (.gz .bz2 .xz). - reads JSONL from standard input.",
     ),
 ]
 Ray = Annotated[
@@ -141,8 +140,7 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether the first row of a CSV or TSV has the names of its columns (--no-header: it has not). Default: "
-        "what its cells tell.",
+        help="Whether the first row of a CSV or TSV names the columns. Default: judged from its cells.",
     ),
 ]
 BadInputs = Annotated[
@@ -188,7 +186,7 @@ NumberFormat = Annotated[
     typer.Option(
         "--dtype",
         rich_help_panel=LOADING,
-        help="Number format of the encoder. Default: auto: int8, bf16 or fp32, what this processor multiplies fastest.",
+        help="Number format of the encoder. Default: auto: int8, bf16 or fp32, whichever is fastest on this processor.",
     ),
 ]
 MoreCorpora = Annotated[

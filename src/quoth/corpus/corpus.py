@@ -333,7 +333,7 @@ class Corpus(CorpusView):
 
     @contextmanager
     def recording(self, origins: Callable[[], Changes]) -> Iterator[None]:
-        """Commit what is written inside along with where it comes from.
+        """Commit what is written inside, with the record of its files.
 
         `origins` is called when all documents have been taken, and says what changes in the record.
         """

@@ -68,8 +68,8 @@ class Date(NamedTuple):
 
 
 class Either(NamedTuple):
-    """A date of which nobody can tell which number is the day: as it is read with the day first, with the month first,
-    and the mark between its numbers."""
+    """A date whose day and month cannot be told apart: read with the day first, read with the month first, and the mark
+    between its numbers."""
 
     day: Date
     month: Date
@@ -81,7 +81,7 @@ Said = Date | Either | None
 
 @lru_cache(1 << 16)
 def read(text: str) -> Said:
-    """What a text says; None if it is not a date."""
+    """The date that a text spells; None if it is none."""
     if not 4 <= len(text) <= LONGEST or not any(map(str.isdecimal, text)):
         return None
     if iso := _ISO.fullmatch(text):  # most are, and this is ten times as fast
@@ -100,7 +100,7 @@ def read(text: str) -> Said:
 
 
 def orders_of(texts: Iterable[str]) -> Orders:
-    """The orders of the dates of a field: those that some of them show (31.12.2024) and none contradicts."""
+    """The orders of day and month in a field: those that some date shows (31.12.2024) and none contradicts."""
     shown = dict[str, set[str]]()
     for text in texts:
         if isinstance(said := read(text), Date) and said.shows:
@@ -110,7 +110,7 @@ def orders_of(texts: Iterable[str]) -> Orders:
 
 
 def settled(said: Said, orders: Orders) -> Date | None:
-    """The date that a text says in a field of which these orders are known."""
+    """The date that a text spells, if these are the known orders of its field."""
     return {"day": said.day, "month": said.month}.get(orders.get(said.mark, "")) if isinstance(said, Either) else said
 
 

@@ -1,9 +1,8 @@
-"""Which row of a table has its headings, if any has: by what kinds of cells are above and below each other.
+"""Which row, if any, has a table's headings, judged by the cells above and below each other.
 
-A column speaks for headings if what all its cells are (numbers, dates, texts, of one length, with the same signs as the
-@ of an address), its first one is not; against them if its first cell is a number or a date like the others, or occurs
-below again. Numbers in equal steps (2019, 2020, 2021) may be headings. What is above the first row that is about as
-wide as the table is a title of it, or a note.
+A column speaks for headings if its first cell lacks what all others share (a number, a date, one length, a sign such as
+@); against them if its first cell is a number or a date like the others, or occurs again below. Numbers in equal steps
+(2019, 2020, 2021) may be headings. Rows above the first that is about as wide as the table are its title or notes.
 
 Knows cells. Does not know files, and no words but `text`, the name that a table gives its texts.
 """

@@ -91,7 +91,7 @@ class Manifest:
 
     @property
     def has_copies(self) -> bool:
-        """Whether what is written twice was."""
+        """Whether this snapshot's format writes lists of deletions and origins twice."""
         return self.format >= 4
 
     @property

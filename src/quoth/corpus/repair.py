@@ -199,7 +199,7 @@ def _cut(folder: Path, entry: SegmentEntry) -> bool:
 
 
 def _restore_copies(path: Path, done: Repairs) -> None:
-    """Restore what was written twice, of every snapshot, from its copy, and vice versa."""
+    """Restore files that are written twice, of every snapshot, from their copies, and vice versa."""
     for number in snapshots(path):
         with suppress(CorruptionError):
             manifest = read_manifest(path, number)
@@ -220,7 +220,7 @@ def _restore_copies(path: Path, done: Repairs) -> None:
 
 
 def _drop_damaged_records(path: Path, done: Repairs) -> None:
-    """Remove what is damaged of what is written beside the commits: it is made again."""
+    """Remove damaged files that are no part of a commit: they are made again."""
     for name in (*BEFORE, SEEN):
         try:
             check_seen(path) if name == SEEN else read_before(path / name)

@@ -86,7 +86,7 @@ class Seen:
 
 
 def check_seen(corpus: Path) -> None:
-    """Raises CorruptionError if what is known of files is damaged."""
+    """Raises CorruptionError if the record is damaged."""
     _read(corpus)
 
 

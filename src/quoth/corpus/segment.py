@@ -147,7 +147,7 @@ class Segment:
 
     @property
     def _analyzer(self) -> int:
-        """What the passages' words come from."""
+        """The analyzer that made the passages' words."""
         return max((each for each, name in WORDS.items() if name in self._files), default=FIRST)
 
     @cached_property

@@ -121,7 +121,7 @@ class Snapshot:
         return kept
 
     def _records(self) -> Iterator[tuple[Segment, int, Record]]:
-        """What is known of each document, as conditions find it, with its segment and its number there."""
+        """Each document's fields, as conditions see them, with its segment and its number there."""
         for segment in self.segments:
             for number in self.live_documents(segment):
                 document_id, title, metadata = segment.record(number)
@@ -141,7 +141,7 @@ class Snapshot:
         return reduce(Snapshot.where, map(parse, conditions), self)
 
     def is_altered(self) -> bool:
-        """Whether files that are open have other sizes by now, or what was damaged is there again."""
+        """Whether open files have changed in size, or damaged ones have been restored."""
         if self.unlisted and not find_deletions(self.path, self.manifest).damage:
             return True
         for damaged in self.damaged:

@@ -69,7 +69,7 @@ class CorpusView:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Of a part (`where`): which fields have values that are not dates, and were compared with dates."""
+        """Of a part (`where`): the fields compared with dates that have other values, and how many."""
         return self._snapshot.notes
 
     @property
@@ -87,7 +87,7 @@ class CorpusView:
 
     @property
     def unlisted(self) -> str:
-        """What is wrong with the list of deletions, and what is read instead: usually "", nothing."""
+        """The damage of the list of deletions, and its substitute; "" if there is none."""
         return reason_unlisted(self._snapshot) if self._snapshot.unlisted else ""
 
     def passage(self, row: int) -> Passage:
@@ -290,7 +290,7 @@ View = TypeVar("View", bound=CorpusView)
 def parts(corpora: Iterable[View], condition: str, warn: bool = True) -> list[View]:
     """The parts of several corpora whose documents meet a condition; a field that one of them has is known in all.
 
-    Warns of values that are not dates, of which their `notes` tell too. Raises InputError as `CorpusView.where`.
+    Warns of values that are not dates, as their `notes` do. Raises InputError as `CorpusView.where`.
     """
     read, made = parse(condition), [copy(each) for each in corpora]
     known = notes_of(made)

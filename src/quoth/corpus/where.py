@@ -53,7 +53,7 @@ class Test:
     """Given the orders of the field's dates, should it need them; None for a value that cannot be compared."""
     is_order: bool = False
     unlike: bool | None = None
-    """What a text passes that is not a date, if these are dates; None: it cannot be compared."""
+    """The outcome for a text that is not a date, if the values asked for are; None: it cannot be compared."""
     orders: Callable[[], Orders] = dict
     strange: Any = None
     compared: bool = False
@@ -89,7 +89,7 @@ class Test:
         may be a number as well (room = '1204')."""
         if self.num_dates:
             compared = f"{self.num_dates:,} of the values of `{self.name}` are dates"
-            return f"{compared}, ordered by their letters, as {self.values[0]!r} is not"
+            return f"{compared}, but are compared letter by letter, because {self.values[0]!r} is not one"
         is_asked = self.unlike is None or (self.num_compared and not all(str(each).isdecimal() for each in self.values))
         if not (self.num_strange and self.is_of_dates and is_asked):
             return ""

@@ -353,7 +353,7 @@ def sweep(corpus: Path, current: Manifest) -> None:
 
 
 def sweep_temporary(corpus: Path, beside: bool = False) -> None:
-    """Removes what never got its name; with `beside` also from what others keep, whose locks must be held."""
+    """Removes temporary files; with `beside` also those in folders that others keep, whose locks must be held."""
     patterns = (*_TEMPORARY, *(f"{BESIDE}/*/*.tmp" for _ in range(beside)))
     _remove_all(path for pattern in patterns for path in corpus.glob(pattern))
 

@@ -14,7 +14,7 @@ Mode = Literal["auto", "bm25", "dense", "hybrid"]
 AnyMode = Literal["auto", "bm25", "dense", "entity", "hybrid"]
 """Of several models, by kinds of keys."""
 FOUND_BY = (
-    "By what the passages to read are found: words (bm25), vectors of passages (dense), or both (hybrid); auto: both "
+    "How the passages to read are found: by words (bm25), vectors of passages (dense), or both (hybrid); auto: both "
     "if every corpus has such vectors (`quoth embed --keys passages`), or else words."
 )
 """What `mode` of `fill` and `ask` means."""

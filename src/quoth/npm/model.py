@@ -112,7 +112,7 @@ class NPM(BlankFiller):
             k (int): Number of nearest tokens to search for, per end of a phrase. Default: 4096.
             passages (int | "default" | None): Number of the best passages to search inside; None: every token, which
                 requires `embed`. Default: the model's.
-            mode ("auto" | "bm25" | "dense" | "hybrid"): By what the passages to read are found: words (bm25), vectors
+            mode ("auto" | "bm25" | "dense" | "hybrid"): How the passages to read are found: by words (bm25), vectors
                 of passages (dense), or both (hybrid); auto: both if every corpus has such vectors (`quoth embed --keys
                 passages`), or else words. Default: "auto".
             combine ("sum" | "joint" | "softmax_sum" | None): How the two ends of a phrase make its score: sum (NPM,

@@ -87,7 +87,7 @@ class Reader(Model):
             question: One question, or several.
             top_k (int): Number of answers. Default: 5.
             passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
-            mode ("auto" | "bm25" | "dense" | "hybrid"): By what the passages to read are found: words (bm25), vectors
+            mode ("auto" | "bm25" | "dense" | "hybrid"): How the passages to read are found: by words (bm25), vectors
                 of passages (dense), or both (hybrid); auto: both if every corpus has such vectors (`quoth embed --keys
                 passages`), or else words. Default: "auto".
             min_probability (float | None): An answer with a smaller chance of being right is "unsure" (`status`), or
@@ -157,7 +157,7 @@ class Reader(Model):
             text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
             top_k (int): Number of answers. Default: 5.
             passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
-            mode ("auto" | "bm25" | "dense" | "hybrid"): By what the passages to read are found: words (bm25), vectors
+            mode ("auto" | "bm25" | "dense" | "hybrid"): How the passages to read are found: by words (bm25), vectors
                 of passages (dense), or both (hybrid); auto: both if every corpus has such vectors (`quoth embed --keys
                 passages`), or else words. Default: "auto".
             exclude (Collection[int]): As in `ask`. Default: ().

@@ -162,7 +162,7 @@ class DocumentName(CorpusPlace):
 
 
 class DocumentPlace(DocumentName):
-    """Which document, and which of its characters: what is beyond its end is left out."""
+    """A document, and a range of its characters, which is cut at its end."""
 
     start: Number = 0
     end: Number | None = None

@@ -56,8 +56,7 @@ class Connection(H11Protocol):
 
     @property
     def limit_concurrency(self) -> int | None:
-        """How many connections there may be for this request to be answered: whether the process is alive is said
-        however many there are."""
+        """The most connections at which this request is answered; /healthz always is."""
         return None if self.scope and self.scope["path"] == ALIVE else self._most
 
     @limit_concurrency.setter

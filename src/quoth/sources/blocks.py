@@ -1,4 +1,4 @@
-"""What is beside and below each other on a page: columns of running text beside tables, one table below another.
+"""The blocks of a page: columns of running text beside tables, one table below another.
 
 Knows strips and the columns between their gaps. Does not know what a table's cells are, nor the order of pages.
 """
@@ -22,7 +22,7 @@ _EACH = 0.8
 """The share of a column's lines, the only one of running text, that have something next to them in a table."""
 _ENDS = ".!?:"
 _APART = 1.3
-"""In the largest gap between a table's rows: the gap above text that is no row of it."""
+"""The gap above text that is no row of a table, in multiples of the largest gap between its rows."""
 
 
 def is_prose(column: Sequence[Strip]) -> bool:
@@ -147,7 +147,7 @@ def _is_heading(strips: Sequence[Strip], at: int) -> bool:
 
 
 def _without_text(table: Sequence[Strip]) -> tuple[list[Strip], list[Strip]]:
-    """A table, and the text below it: what is further away than rows are, larger, or lies across its columns."""
+    """A table, and the text below it: lines larger, across its columns, or further away than its rows."""
     last = max((at for at, strip in enumerate(table) if len(strip) > 1), default=len(table) - 1)
     rows = [strip for strip in table[: last + 1] if len(strip) > 1]
     edges = [strip[0][0].left for strip in table[1:last] if len(strip) == 1]

@@ -51,7 +51,7 @@ class _State(StateInline):
 
 
 class _Inline(ParserInline):
-    """Has a lower limit of nesting than blocks: of brackets that never close, each costs that many steps."""
+    """Limits nesting more than blocks do: each bracket that never closes costs a step per level."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ def html_parser() -> MarkdownIt:
 
 
 def _deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Takes as one paragraph what the parser would leave out, because it is nested too deep."""
+    """Makes one paragraph of lines nested so deep that the parser would leave them out."""
     if silent or state.level < _MOST_NESTED:
         return False
     state.push("paragraph_open", "p", 1).map = [start, end]

@@ -1,4 +1,4 @@
-"""The controls of forms on web pages: what they are filled with, and what they are called.
+"""The controls of forms on web pages: their values and their labels.
 
 Knows fields, choices and boxes to tick, and the labels that belong to them. Does not know where they are in a text.
 """
@@ -59,7 +59,7 @@ def is_box(control: Any) -> bool:
 
 
 def value(control: Any) -> str:
-    """What a control is filled with, on one line; "" if it is empty, or no field. A box that is not ticked is empty."""
+    """A control's value, on one line; "" if it is empty, or no field. A box that is not ticked is empty."""
     given = control.attributes
     if is_box(control):
         return ON if "checked" in given else ""
@@ -78,7 +78,7 @@ def _kind(control: Any) -> str:
 
 
 def said(node: Any) -> str:
-    """The text of a label, without what the controls in it say."""
+    """The text of a label, without that of the controls in it."""
     return " ".join("".join(_texts(node)).split())
 
 

@@ -14,7 +14,7 @@ Classes = dict[tuple[str, str], str]
 
 
 def classes_of(sheet: str) -> Classes:
-    """What a style sheet says of its classes."""
+    """The classes of a style sheet, with the effects that it gives them."""
     found: Classes = {}
     first, *others = sheet.split("/*")
     for rule in " ".join([first, *(other.partition("*/")[2] for other in others)]).split("}"):

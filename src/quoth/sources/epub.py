@@ -56,7 +56,7 @@ def _package(archive: Archive) -> str:
 
 
 def _beside(file: str, name: str) -> str:
-    """The name in the archive of what a file there calls by this name."""
+    """The name in the archive of a file that another file refers to by this name."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(file), unquote(name)))
 
 

@@ -39,7 +39,7 @@ class Field(NamedTuple):
 
 @contextmanager
 def form_of(file: Any) -> Iterator[Any]:
-    """What pdfium knows of a file's form, while it is open; None if there is none."""
+    """pdfium's handle of a file's form, while it is open; None if there is none."""
     import pypdfium2.raw as pdfium
 
     if file.get_formtype() == pdfium.FORMTYPE_NONE:
@@ -94,7 +94,7 @@ def filled(words: Sequence[Word], fields: Sequence[Field]) -> list[Word]:
 
 
 class _Item(NamedTuple):
-    """What a field says, where that is shown, and words that say it on the page or are its label."""
+    """A field's value, its place on the page, and the words there that repeat it or are its label."""
 
     field: Field
     value: str
@@ -337,7 +337,7 @@ def _chosen(form: Any, note: Any) -> str:
 
 
 def _checked(form: Any, note: Any) -> str:
-    """What a checked box stands for: what the file calls it if that has a letter, or that it is checked."""
+    """The value of a checked box: the file's name for it if that has a letter, or else that it is checked."""
     import pypdfium2.raw as pdfium
 
     if not pdfium.FPDFAnnot_IsChecked(form, note):

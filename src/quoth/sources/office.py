@@ -91,7 +91,7 @@ class Archive:
             return None
 
     def xml(self, name: str, *changes: tuple[bytes, bytes]) -> Any:
-        """The root of a file in XML, of a damaged one what can be read; None if that is nothing."""
+        """The root of an XML file; of a damaged one, what can be read; None if nothing can."""
         if name in self._roots or (content := self.read(name)) is None:
             return self._roots.get(name)
         for pattern, instead in changes:

@@ -239,7 +239,7 @@ def _level(styles: Mapping[str, Any], name: str) -> str:
 
 
 def _controls(file: Any) -> Iterator[tuple[str, str]]:
-    """The controls of forms by their ids, with what they are filled with."""
+    """The controls of forms by their ids, with their values."""
     for form in file.iter("{*}form"):
         for control in form.iterchildren("{*}*"):
             kind, label = kind_of(control), attribute(control, "label")

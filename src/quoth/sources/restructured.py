@@ -52,7 +52,7 @@ def parsed(lines: list[str]) -> nodes.document:
 
 
 class _Document(nodes.document):
-    """Keeps no names of targets, which takes time as their number squared if they are the same."""
+    """Keeps no names of targets: equal ones would take time quadratic in their number."""
 
     def set_id(self, *args: Any, **options: Any) -> str:
         return ""
@@ -80,7 +80,7 @@ def _classes() -> tuple[Any, ...]:
 
 
 class _State(states.RSTState):
-    """What every state of the parser does in another way than docutils."""
+    """Where every state differs from docutils'."""
 
     nested_sm_cache: list[Any] = []  # noqa: RUF012
 

@@ -20,8 +20,7 @@ _STRANGE = re.compile(r"[\x00\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's text, its runs (`quoth.source_map`), what else is known of it, the kind of its places, and what is to be
-    told of the reading."""
+    """A file's text, its runs (`quoth.source_map`), what else is known of it, the kind of its places, and warnings."""
 
     text: str
     runs: Sequence[Run]
@@ -41,8 +40,8 @@ Cell = Sequence[Piece]
 
 
 def is_final(error: Exception) -> bool:
-    """Whether an error is one of this package, which says why a file cannot be read, or of memory or depth, so that
-    nothing else needs to be tried; not one of a library."""
+    """Whether an error settles that a file cannot be read: one of this package with its reason, or lack of memory or
+    depth. After a library's error another way may work."""
     if isinstance(error, (MemoryError, RecursionError)):
         return True
     trace = error.__traceback__

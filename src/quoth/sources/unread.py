@@ -20,7 +20,7 @@ _POPUPS = {"true", "menu", "listbox", "tree", "grid", "dialog"}
 _HEADING = re.compile("h[1-6]")
 _HIDDEN = re.compile(r"(?i)\b(display\s*:\s*none|visibility\s*:\s*hidden)\b")
 _TEXT = "p, li, td, h1, h2, h3, h4, dd, pre, article"
-"""What a form has in it that is more than controls and their names."""
+"""Elements that make a form more than controls and their names."""
 
 
 def is_left_out(node: Any) -> bool:

@@ -122,7 +122,7 @@ class Item:
 
     @property
     def ours(self) -> bool:
-        """Whether it is of no paper."""
+        """Whether no paper has it."""
         return not self.name.startswith(("table ", "figure "))
 
     @property
