@@ -134,7 +134,7 @@ BROKEN = {
     "d.txt": b"\xff\xfe\x00\xd8\x00",
     "e.parquet": b"PAR1",
     "f.txt.gz": gzip.compress(b"A text that is longer than its half.")[:30],
-    "g.csv": b"id,text\n1,2,3\n",
+    "g.csv": b"id,text\n1\n",
 }
 
 
