@@ -1,12 +1,13 @@
 """A corpus in step with a folder, whatever happens there."""
 
+import errno
 import gzip
 import json
 import os
 import random
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 
+import quoth.corpus.documents as reading
 import quoth.corpus.sync as module
 from commands import Run
 from quoth import Corpus, Document, read_documents
@@ -533,3 +535,45 @@ def test_a_record_that_is_lost_is_dropped_and_made_again(corpus: Corpus, folder:
     sync(corpus, folder)
     assert documents(corpus) == {"a.txt": "One."}
     corpus.verify()
+
+
+class Late:
+    """A process for parsers that is not done in time, by the clock."""
+
+    def read(self, format: str, content: bytes | str) -> Any:
+        raise ValueError("not read within 300 seconds") from TimeoutError()
+
+
+@pytest.mark.parametrize("fault", [errno.EACCES, errno.EIO, errno.EMFILE])
+def test_a_fault_of_the_system_is_not_remembered(
+    corpus: Corpus, folder: Path, monkeypatch: pytest.MonkeyPatch, fault: int
+) -> None:
+    def refusing(file: Path) -> Any:
+        raise OSError(fault, os.strerror(fault), str(file))
+
+    write(folder / "a.txt", "Some words.")
+    with monkeypatch.context() as once:
+        once.setattr(reading, "open_file", refusing)
+        assert sync(corpus, folder).unreadable == {"a.txt": f"cannot be read ({os.strerror(fault)})"}
+    assert sync(corpus, folder).new == ["a.txt"]
+
+
+def test_what_took_too_long_by_the_clock_is_not_remembered(
+    corpus: Corpus, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder / "a.html", "<p>Some words.")
+    with monkeypatch.context() as once:
+        once.setattr(module, "Worker", lambda: nullcontext(Late()))
+        assert sync(corpus, folder).unreadable == {"a.html": "not read within 300 seconds"}
+    assert sync(corpus, folder).new == ["a.html"]
+
+
+def test_that_a_file_unpacks_to_too_much_is_remembered(
+    corpus: Corpus, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "a.txt.gz").write_bytes(gzip.compress(b"words " * 1000))
+    monkeypatch.setattr("quoth.sources.files._MOST_UNPACKED", 10)
+    monkeypatch.setattr("quoth.sources.files._MOST_TIMES", 1)
+    reason = "cannot be read (it unpacks to more than"
+    assert [sync(corpus, folder).unreadable["a.txt.gz"].startswith(reason) for _ in range(2)] == [True, True]
+    assert read == ["a.txt.gz"]

@@ -53,6 +53,7 @@ Records = Generator[tuple[int, Any], None, None]
 Reader = Callable[[IO[bytes], str], Records]
 """From the bytes of a file, and its name."""
 OnBad = Callable[[InputError], None]
+OnBadRecord = Callable[[RecordError], None]
 """Receives the error of a record that is left out."""
 
 _REMEDY = "fix it or leave it out (--skip-bad)"
@@ -194,13 +195,13 @@ def _reason(error: Exception) -> str:
     return message or "the file is damaged or truncated"
 
 
-def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners, header: bool | None) -> Iterator[Document]:
+def _read_files(sources: Iterable[Source], bad: OnBadRecord, owners: Owners, header: bool | None) -> Iterator[Document]:
     with Worker() as worker:
         yield from read_each(sources, worker, bad, owners, header)
 
 
 def read_each(
-    sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners, header: bool | None = None
+    sources: Iterable[Source], worker: Worker, bad: OnBadRecord, owners: Owners, header: bool | None = None
 ) -> Iterator[Document]:
     """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
     receives the errors of records, and of files that cannot be read to their end."""
@@ -221,9 +222,9 @@ def read_each(
         except RecordError:
             raise  # by `bad`
         except DAMAGE as error:
-            bad(RecordError(str(file), 0, f"cannot be read ({_reason(error)})", _REMEDY))
+            bad(RecordError(str(file), 0, f"cannot be read ({_reason(error)})", _REMEDY, error))
         except InputError as error:
-            bad(RecordError(str(file), 0, error, _REMEDY))
+            bad(RecordError(str(file), 0, error, _REMEDY, error))
 
 
 def open_file(file: str | Path) -> IO[bytes]:
@@ -271,7 +272,9 @@ def create_lines(file: str) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
-def _documents(records: Iterable[tuple[int, Any]], source: Source, bad: OnBad, owners: Owners) -> Iterator[Document]:
+def _documents(
+    records: Iterable[tuple[int, Any]], source: Source, bad: OnBadRecord, owners: Owners
+) -> Iterator[Document]:
     format, file, name = source[0], str(source[1]), source[2]
     stem = Path(name).stem if file == "-" else bare(Path(name)).stem
     numbered: bool | None = None
@@ -291,7 +294,7 @@ def _documents(records: Iterable[tuple[int, Any]], source: Source, bad: OnBad, o
             check_document(document)
             document = _apart(document, file, name, owners)
         except (ValueError, RecursionError) as error:
-            bad(RecordError(file, 0 if format in FILES else line, error, _REMEDY))
+            bad(RecordError(file, 0 if format in FILES else line, error, _REMEDY, error))
         else:
             yield document
 
@@ -416,8 +419,10 @@ def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> R
         for note in read.notes:
             warnings.warn(FileWarning(f"{name}: {note}"), stacklevel=2)
         yield 0, _of_file(name, *read[:3])
-    except (InputError, ValueError) as error:
+    except InputError as error:
         yield 0, ValueError(str(error))
+    except ValueError as error:
+        yield 0, error
 
 
 def _of_file(name: str, text: str, source_map: bytes, facts: Mapping[str, Any]) -> Document:

@@ -29,7 +29,7 @@ from quoth.corpus.origins import (
     read_origins,
 )
 from quoth.corpus.seen import Seen
-from quoth.errors import InputError
+from quoth.errors import InputError, RecordError
 from quoth.records import Document
 from quoth.sources.files import Source, check_parsers, files_below, readable
 from quoth.sources.worker import Worker
@@ -177,19 +177,16 @@ class _Sync:
         self._commit(step, documents)
 
     def _read(self, source: Source, worker: Worker) -> list[Document]:
-        """All documents of a file. Raises InputError if one cannot be read, which is remembered of these bytes."""
-        bad, name = list[InputError](), source[2]
+        """All documents of a file. Raises InputError if one cannot be read, which is remembered if it is of these
+        bytes."""
+        bad, name = list[RecordError](), source[2]
         if reason := self._seen.reason(self._place, name):
             raise InputError(reason)
-        try:
-            documents = [*read_each([source], worker, bad.append, {})]
-        except InputError as error:
-            bad.append(error)
+        documents = [*read_each([source], worker, bad.append, {})]
         if not bad:
             return documents
-        reason = str(bad[0]).removeprefix(f"{source[1]}:").strip().removesuffix("; fix it or leave it out (--skip-bad)")
-        cause = bad[0].__cause__
-        if not (isinstance(cause, OSError) and cause.errno):  # which is not of its bytes
+        reason = f"{bad[0].line}: {bad[0].reason}" if bad[0].line else bad[0].reason
+        if not bad[0].is_passing:
             self._seen.cannot_be_read(self._place, name, reason)
         raise InputError(reason)
 

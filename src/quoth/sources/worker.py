@@ -76,20 +76,20 @@ class Worker:
         seconds = SECONDS if "format" in given else SECONDS_EACH + SECONDS_PER_BYTE * len(sent)
         seconds = min(self._seconds, seconds)
         asked = {"function": function, "given": given, "is_text": isinstance(content, str), "seconds": seconds}
-        reply, is_late = None, False
+        reply, late = None, None
         try:
             _send(self._stream, asked, sent)
             reply = _received(self._stream, 2)
-        except TimeoutError:
-            is_late, seconds = True, self._seconds
+        except TimeoutError as error:
+            late, seconds = error, self._seconds
         except OSError:  # it ended
             pass
         if reply is None:
-            if self.close() == -signal.SIGXCPU or is_late:
-                raise ValueError(f"not read within {seconds:,.0f} seconds; split it, or convert it to text")
+            if self.close() == -signal.SIGXCPU or late:
+                raise ValueError(f"not read within {seconds:,.0f} seconds; split it, or convert it to text") from late
             raise ValueError("its parser crashed: the file is damaged, or too large; repair it, or convert it to text")
         if reply[0]["error"]:
-            raise ValueError(reply[0]["error"])
+            raise ValueError(reply[0]["error"]) from TimeoutError() if reply[0]["is_late"] else None
         return reply
 
     def _start(self) -> None:
@@ -141,6 +141,7 @@ def _received(stream: IO[bytes], count: int) -> Answer | None:
 
 
 def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes, bytes]:
+    is_late = False
     try:
         module, _, function = asked["function"].partition(".")
         given = content.decode() if asked["is_text"] else content
@@ -157,8 +158,9 @@ def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], by
     except RecursionError:
         why = "its parts are nested too deep; convert it to text"
     except Exception as error:  # every parser raises its own
+        is_late = isinstance(error.__cause__, TimeoutError)
         why = str(error) if is_final(error) else "it cannot be read: it is damaged, or not of this format"
-    return {"error": " ".join(why.split())[:500] or "it cannot be read"}, b"", b""
+    return {"error": " ".join(why.split())[:500] or "it cannot be read", "is_late": is_late}, b"", b""
 
 
 def main(memory: int) -> None:
