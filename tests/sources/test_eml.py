@@ -12,6 +12,7 @@ import quoth
 from quoth.errors import FileWarning
 from quoth.source_map import locate
 from quoth.sources import eml
+from quoth.sources.source import Source
 
 
 def message(*parts: tuple[str, str], **heads: str) -> EmailMessage:
@@ -273,3 +274,12 @@ def test_a_message_is_indexed_and_answers_name_its_line(tmp_path: Path) -> None:
     assert (document.title, document.metadata["date"]) == ("The key of the café", "2024-05-03")
     start = document.text.index("under")
     assert str(locate(document.source_map, start, start + 5)) == "line 3"
+
+
+def test_a_body_that_cannot_be_read_and_has_no_name_is_named_by_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(content: bytes) -> Source:
+        raise ValueError("too deep")
+
+    monkeypatch.setattr("quoth.sources.html.read", refusing)
+    found = eml.read(b"Subject: x\nMIME-Version: 1.0\nContent-Type: text/html\n\n<p>Words.")
+    assert found.notes == ["no text is found in the body (text/html); only the headers are read"]

@@ -23,6 +23,7 @@ from typing import IO, Any, cast
 
 from quoth.corpus import json_files, mailboxes, tables
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
+from quoth.corpus.whole import document_of
 from quoth.errors import FileWarning, InputError, RecordError, brief
 from quoth.records import Document
 from quoth.source_map import encode
@@ -123,8 +124,8 @@ def read_paths(
     follow_links: bool = False,
 ) -> list[Iterator[Document]]:
     """The same, path by path; to be read in this order."""
-    if format is not None and format not in (*_READERS, *FILES):
-        raise InputError(f"format {format!r} is not one of {', '.join((*_READERS, *FILES))}")
+    if format is not None and format not in (formats := (*_READERS, "mbox", *FILES)):
+        raise InputError(f"format {format!r} is not one of {', '.join(formats)}")
     sources = [(sources_of(path, format, follow_links), os.path.isdir(path)) for path in paths]
     if not skip_bad:
         check_parsers(format for each, _ in sources for format, _, _ in each)
@@ -206,7 +207,8 @@ def read_each(
     """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
     receives the errors of records, and of files that cannot be read to their end."""
     hinted = False
-    readers = _READERS | {format: partial(_read_text, format=format, worker=worker) for format in TEXTS}
+    readers = _READERS | {"mbox": partial(mailboxes.read, worker=worker)}
+    readers |= {format: partial(_read_text, format=format, worker=worker) for format in TEXTS}
     readers |= {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
     readers |= {"csv": partial(tables.read, header=header), "tsv": partial(tables.read, delimiter="\t", header=header)}
     for source in sources:
@@ -343,7 +345,8 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 def _read_jsonl(stream: IO[bytes], name: str) -> Records:
     for number, line in enumerate(iter(partial(stream.readline, MOST_IN_RECORD + 1), b""), 1):
         if len(line) > MOST_IN_RECORD:
-            raise InputError(f"{name}:{number}: a line of more than {MOST_IN_RECORD:,} bytes; is it JSONL?")
+            yield number, ValueError(f"a line of more than {MOST_IN_RECORD:,} bytes, at which reading ends; is it JSONL?")
+            return
         if line.isspace():
             continue
         try:
@@ -385,12 +388,12 @@ def _read_text(stream: IO[bytes], name: str, format: str, worker: Worker) -> Rec
     try:
         text, encoding = decode(_whole(stream, MOST_CHARACTERS))
     except ValueError as error:
-        yield 1, error
+        yield 0, error
         return
     tell(name, encoding)
     try:
         read = _as_it_is(text) if format == "text" else worker.read(format, text)
-        yield 0, _of_file(name, *read[:3])
+        yield 0, document_of(name, read, name, bare(Path(name)).stem)
     except ValueError as error:
         yield 0, error
 
@@ -410,25 +413,13 @@ def _whole(stream: IO[bytes], most: int) -> bytes:
 
 
 def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
-    """A file that a parser reads, in a process of its own."""
+    """A file that a parser reads, in a process of its own. Raises InputError if the parser is not installed."""
+    check_parsers([format])
     try:
-        check_parsers([format])
         read = worker.read(format, _whole(stream, _MOST_BYTES))
-        if read.notes and not read.text:
-            raise ValueError(read.notes[0])
-        for note in read.notes:
-            warnings.warn(FileWarning(f"{name}: {note}"), stacklevel=2)
-        yield 0, _of_file(name, *read[:3])
-    except InputError as error:
-        yield 0, ValueError(str(error))
+        yield 0, document_of(name, read, name, bare(Path(name)).stem)
     except ValueError as error:
         yield 0, error
-
-
-def _of_file(name: str, text: str, source_map: bytes, facts: Mapping[str, Any]) -> Document:
-    """The one document of a file, whose id is its name, and its title what the file says, or its name."""
-    metadata = {key: value for key, value in facts.items() if key != "title"}
-    return Document(name, facts.get("title") or bare(Path(name)).stem, text, metadata, source_map)
 
 
 _READERS: dict[str, Reader] = {
@@ -436,6 +427,5 @@ _READERS: dict[str, Reader] = {
     "csv": tables.read,
     "tsv": partial(tables.read, delimiter="\t"),
     "json": partial(json_files.read, jsonl=_read_jsonl),
-    "mbox": mailboxes.read,
     "parquet": _read_parquet,
 }

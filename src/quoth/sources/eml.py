@@ -125,7 +125,7 @@ def _blocks(part: Message, left_out: list[str]) -> Iterator[Block]:
         try:
             lines = _lines(part, bool(name))
         except ValueError:
-            left_out.append(name)
+            left_out.append(name or kind)
             return
         if name:
             yield ""
