@@ -22,6 +22,7 @@ from quoth import Corpus, Document, read_documents
 from quoth.corpus.manifest import LOCK
 from quoth.corpus.sync import Synced, sync
 from quoth.errors import CorruptionError, FileWarning, InputError
+from quoth.sources.worker import Worker
 from quoth.storage import WriterLock, encode_json, sha256_bytes
 
 
@@ -577,3 +578,33 @@ def test_that_a_file_unpacks_to_too_much_is_remembered(
     reason = "cannot be read (it unpacks to more than"
     assert [sync(corpus, folder).unreadable["a.txt.gz"].startswith(reason) for _ in range(2)] == [True, True]
     assert read == ["a.txt.gz"]
+
+
+@pytest.mark.filterwarnings("ignore::quoth.errors.FileWarning")
+def test_whether_tables_have_headings_may_be_said(run: Run, folder: Path, tmp_path: Path) -> None:
+    write(folder / "a.csv", "Ann,Rome\nBob,Oslo\n")
+    for option, texts in (("--no-header", ["Ann | Rome", "Bob | Oslo"]), ("--header", ["Ann: Bob | Rome: Oslo"])):
+        corpus = tmp_path / f"{option}.quoth"
+        assert run("sync", folder, corpus, option)[0] == 0
+        assert [each.text for each in Corpus.open(corpus).documents()] == texts
+        assert sync(Corpus.open(corpus), folder).unchanged == 1
+
+
+def test_of_many_files_with_markup_the_first_is_told(corpus: Corpus, folder: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        write(folder / name, "<!doctype html><p>Words.")
+    with pytest.warns(FileWarning) as told:
+        sync(corpus, folder)
+    assert [str(each.message).partition(" ")[0] for each in told] == ["a.txt"]
+
+
+def test_messages_of_a_mailbox_are_read_in_the_process_that_is_there(
+    corpus: Corpus, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = list[Worker]()
+    start = Worker._start
+    monkeypatch.setattr(Worker, "_start", lambda self: (started.append(self), start(self))[1])
+    write(folder / "a.html", "<p>Words.")
+    write(folder / "b.mbox", "From a Mon Jan  1 10:00:00 2024\nSubject: Key\n\nWords.\n")
+    assert sync(corpus, folder).new == ["a.html", "b.mbox"]
+    assert len(started) == 1

@@ -202,11 +202,17 @@ def _read_files(sources: Iterable[Source], bad: OnBadRecord, owners: Owners, hea
 
 
 def read_each(
-    sources: Iterable[Source], worker: Worker, bad: OnBadRecord, owners: Owners, header: bool | None = None
+    sources: Iterable[Source],
+    worker: Worker,
+    bad: OnBadRecord,
+    owners: Owners,
+    header: bool | None = None,
+    hints: set[str] | None = None,
 ) -> Iterator[Document]:
     """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
-    receives the errors of records, and of files that cannot be read to their end."""
-    hinted = False
+    receives the errors of records, and of files that cannot be read to their end. What `hints` has is not told again,
+    and what is told joins it."""
+    hints = set() if hints is None else hints
     readers = _READERS | {"mbox": partial(mailboxes.read, worker=worker)}
     readers |= {format: partial(_read_text, format=format, worker=worker) for format in TEXTS}
     readers |= {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
@@ -216,10 +222,10 @@ def read_each(
         try:
             with open_file(file) as stream, closing(readers[format](stream, name)) as records:
                 for document in _documents(records, source, bad, owners):
-                    if format == "text" and not hinted and (markup := markup_of(bare(Path(name)).name, document.text)):
+                    if format == "text" and not hints and (markup := markup_of(bare(Path(name)).name, document.text)):
                         message = f"{name} looks like {markup}; its markup is kept as text"
                         warnings.warn(FileWarning(message), stacklevel=2)
-                        hinted = True
+                        hints.add("markup")
                     yield document
         except RecordError:
             raise  # by `bad`
@@ -345,7 +351,10 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 def _read_jsonl(stream: IO[bytes], name: str) -> Records:
     for number, line in enumerate(iter(partial(stream.readline, MOST_IN_RECORD + 1), b""), 1):
         if len(line) > MOST_IN_RECORD:
-            yield number, ValueError(f"a line of more than {MOST_IN_RECORD:,} bytes, at which reading ends; is it JSONL?")
+            yield (
+                number,
+                ValueError(f"a line of more than {MOST_IN_RECORD:,} bytes, at which reading ends; is it JSONL?"),
+            )
             return
         if line.isspace():
             continue
