@@ -29,6 +29,8 @@ MEMORY = 4 << 30
 SECONDS_EACH, SECONDS_PER_BYTE = 30.0, 20e-6
 """Of a processor, that a file of so many bytes may take: 1 MB of any format takes less than a tenth of them."""
 BUFFER = 1 << 16
+_SECONDS_TO_END = 10.0
+"""Of a process that was killed."""
 
 Answer = tuple[dict[str, Any], list[bytes]]
 """What comes back: why there is nothing, or what else is known; and bytes, in two parts."""
@@ -82,8 +84,11 @@ class Worker:
             reply = _received(self._stream, 2)
         except TimeoutError as error:
             late, seconds = error, self._seconds
-        except OSError:  # it ended
+        except (OSError, ValueError):  # it ended, or what it sends is no reply
             pass
+        except BaseException:  # Ctrl-C, for example: the next file would get this one's reply
+            self.close()
+            raise
         if reply is None:
             if self.close() == -signal.SIGXCPU or late:
                 raise ValueError(f"not read within {seconds:,.0f} seconds; split it, or convert it to text") from late
@@ -113,9 +118,11 @@ class Worker:
         process, self._process = self._process, None
         if process.poll() is None:
             process.kill()
+        with suppress(subprocess.TimeoutExpired):  # the system is in its way: it ends later
+            process.wait(_SECONDS_TO_END)
         with suppress(OSError):
             self._stream.close()
-        return process.wait()
+        return process.returncode
 
     def __enter__(self) -> "Worker":
         return self
@@ -164,11 +171,14 @@ def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], by
 
 
 def main(memory: int) -> None:
-    """Reads files from standard input until it ends."""
+    """Reads files from standard input until it ends. What parsers read, print or start has neither it nor the output,
+    so that nothing but replies is sent, and nobody keeps the stream open."""
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    sys.stdout = sys.stderr  # what a parser prints
-    with open(0, "rb", BUFFER) as stream, open(1, "wb", BUFFER) as replies:
+    own, nothing = os.dup(0), os.open(os.devnull, os.O_RDWR)  # which no child inherits
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    with open(own, "rb", BUFFER) as stream, open(own, "wb", BUFFER, closefd=False) as replies:
         while (asked := _received(stream, 1)) is not None:
             head, [content] = asked
             with suppress(ValueError, OSError):  # a lower limit is set already
