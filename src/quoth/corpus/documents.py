@@ -351,10 +351,8 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 def _read_jsonl(stream: IO[bytes], name: str) -> Records:
     for number, line in enumerate(iter(partial(stream.readline, MOST_IN_RECORD + 1), b""), 1):
         if len(line) > MOST_IN_RECORD:
-            yield (
-                number,
-                ValueError(f"a line of more than {MOST_IN_RECORD:,} bytes, at which reading ends; is it JSONL?"),
-            )
+            why = f"a line of more than {MOST_IN_RECORD:,} bytes, at which reading ends; is it JSONL?"
+            yield number, ValueError(why)
             return
         if line.isspace():
             continue
