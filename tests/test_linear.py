@@ -222,6 +222,10 @@ def test_work_grows_as_the_text_does(grammar: str) -> None:
         ("man", ".TH a 1\n.UR ", ["a", "\n.UE\n"]),
         ("man", ".TH a 1\n", [".if n "]),
         ("csv", "", ["a,", "\n"]),
+        ("markdown", "$$", ["a```\n"]),
+        ("eml", "From: a@b.c\nSubject: ", ["b c漢=?utf-8?q?"]),
+        ("eml", "From: a@b.c\nDate: ", ["=?utf-8?q?<a@b.c>"]),
+        ("eml", "From: a@b.c\nSubject: ", ["=?utf-8?q?a?=", "=?utf-8?q?"]),
     ],
 )
 def test_work_of_these_grew_faster(grammar: str, before: str, pieces: list[str]) -> None:

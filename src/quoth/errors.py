@@ -6,6 +6,7 @@ This module knows names, exit codes and the remedy for damage, not who raises wh
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from errno import EFBIG
 from pathlib import Path
 
 
@@ -26,11 +27,22 @@ class InputError(UserError):
 
 
 class RecordError(InputError):
-    """A record, or a whole file of documents, that cannot be used. `remedy` ends the message."""
+    """A record, or a whole file of documents (`line` is 0), that cannot be used. `remedy` ends the message."""
 
-    def __init__(self, file: str, line: int, reason: object, remedy: str) -> None:
+    def __init__(self, file: str, line: int, reason: object, remedy: str, cause: Exception | None = None) -> None:
         super().__init__(f"{file}:{line}: {reason}; {remedy}" if line else f"{file}: {reason}; {remedy}")
-        self.file, self.line, self.remedy = file, line, remedy
+        self.file, self.line, self.reason, self.remedy, self.__cause__ = file, line, str(reason), remedy, cause
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same bytes may be read another time: the system refused them, or it took too long by the clock.
+        EFBIG is of the bytes: they unpack to too much."""
+        cause = self.__cause__
+        while cause is not None:
+            if isinstance(cause, TimeoutError) or (isinstance(cause, OSError) and cause.errno not in (None, EFBIG)):
+                return True
+            cause = cause.__cause__
+        return False
 
 
 class CorpusNotFoundError(UserError):

@@ -428,3 +428,17 @@ def test_documents_of_a_web_server(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"nothing.jsonl"):
             list(read_documents(f"{url}/nothing.jsonl"))
         server.shutdown()
+
+
+def test_what_ends_a_file_early_names_it_once_with_one_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = write(tmp_path / "a.jsonl", lines({"id": "a", "text": "x"}, {"id": "b", "text": "x" * 99}))
+    cut = tmp_path / "t.csv"
+    cut.write_bytes("id,text\nc,One.\n".encode("utf-16") + b"\x00\xd8a\x00\n\x00")
+    monkeypatch.setattr("quoth.corpus.documents.MOST_IN_RECORD", 60)
+    errors: list[InputError] = []
+    assert [each.id for each in read_documents(long, cut, skip_bad=True, on_bad=errors.append)][:1] == ["a"]
+    remedy = "fix it or leave it out (--skip-bad)"
+    assert [str(each) for each in errors] == [
+        f"{long}:2: a line of more than 60 bytes, at which reading ends; is it JSONL?; {remedy}",
+        f"{cut}: not UTF-16-LE, so that line 1 and the rest is not read; {remedy}",
+    ]

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from quoth import Document, read_documents
+from quoth import Corpus, Document, read_documents
 from quoth.corpus import mailboxes
+from quoth.corpus.sync import sync
 from quoth.errors import FileWarning, InputError
 from quoth.source_map import locate
 
@@ -62,8 +63,8 @@ def test_other_values_are_one_document(tmp_path: Path, value: Any) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"{", r"t.json:1: not JSON \(Expecting property name .*at character 2\)"),
-        (b'[\n{"a": 1},\n]', r"t.json:3: not JSON"),
+        (b"[\n1 2]", r"t.json: not JSON \(Expecting ',' delimiter at line 2, character 3\)"),
+        (b'[\n{"a": 1},\n]', r"t.json: not JSON .*at line 3, character 1"),
         (b"\xff\xff", "not JSON that can be read"),
         (b"[" * 100_000, "not JSON that can be read"),
         (b"", "not JSON"),
@@ -117,7 +118,7 @@ def test_a_mailbox_that_is_none_and_a_message_that_is_too_large(
 ) -> None:
     (tmp_path / "in.mbox").write_text("Hello.")
     with pytest.raises(
-        InputError, match=r"in.mbox:1: no line 'From … 10:00:00 2024' at its beginning; is it a mailbox"
+        InputError, match=r"in.mbox: no line 'From … 10:00:00 2024' before its text \(line 1\); is it a mailbox"
     ):
         list(read_documents(tmp_path / "in.mbox"))
     monkeypatch.setattr(mailboxes, "MOST_BYTES", 300)
@@ -128,3 +129,16 @@ def test_a_mailbox_that_is_none_and_a_message_that_is_too_large(
     assert "a message of more than 300 bytes; save it as a file of its own" in str(bad[0])
     (tmp_path / "in.mbox").write_text("\n\n")
     assert list(read_documents(tmp_path / "in.mbox")) == []
+
+
+def test_without_the_parser_of_mail_a_mailbox_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.mbox").write_text(box(message("a", "Words.")))
+    with monkeypatch.context() as absent:
+        absent.setattr("quoth.sources.files.find_spec", lambda name: None)
+        with pytest.raises(InputError, match=r"^mbox: reading these takes packages that are not installed"):
+            read_documents(tmp_path / "in.mbox")
+        with pytest.raises(InputError, match=r"^mbox: reading these takes packages"):
+            sync(Corpus.create(tmp_path / "c.quoth"), tmp_path)
+    assert sync(Corpus.open(tmp_path / "c.quoth"), tmp_path).new == ["in.mbox"]

@@ -238,3 +238,20 @@ def test_any_sequence_of_changes_deletes_what_a_folder_lost_and_nothing_else(tmp
         stored = {each.id: each.text for each in Corpus.open(corpus).documents() if each.id != "keep.txt"}
         assert stored == {each: text for each, (text, _) in expected.items()}
     assert deleted
+
+
+def test_a_json_file_that_is_one_document_is_known_and_records_are_not(tmp_path: Path, run: Run) -> None:
+    folder, corpus = tmp_path / "settings", tmp_path / "s.quoth"
+    folder.mkdir()
+    (folder / "a.json").write_text('{"port": 80, "host": {"name": "a"}, "paths": ["/"]}')
+    (folder / "b.json").write_text('{"port": 90, "host": {"name": "b"}, "paths": ["/"]}')
+    (folder / "rows.json").write_text('[{"id": "r", "text": "One."}]')
+    assert run("index", folder, "-o", corpus)[0] == 0
+    assert ids(corpus) == ["a.json", "b.json", "r"]
+    (folder / "a.json").write_text('{"port": 81, "host": {"name": "a"}, "paths": ["/"]}')
+    assert run("sync", folder, corpus)[0] == 0
+    assert '"port": 81' in Corpus.open(corpus).document("a.json").text
+    (folder / "b.json").unlink()
+    (folder / "rows.json").write_text('[{"id": "s", "text": "Two."}]')
+    assert run("replace", corpus, folder, "--delete-missing")[0] == 0
+    assert ids(corpus) == ["a.json", "r", "s"]

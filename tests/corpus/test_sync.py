@@ -1,12 +1,13 @@
 """A corpus in step with a folder, whatever happens there."""
 
+import errno
 import gzip
 import json
 import os
 import random
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,12 +15,14 @@ from unittest.mock import Mock
 
 import pytest
 
+import quoth.corpus.documents as reading
 import quoth.corpus.sync as module
 from commands import Run
 from quoth import Corpus, Document, read_documents
 from quoth.corpus.manifest import LOCK
 from quoth.corpus.sync import Synced, sync
 from quoth.errors import CorruptionError, FileWarning, InputError
+from quoth.sources.worker import Worker
 from quoth.storage import WriterLock, encode_json, sha256_bytes
 
 
@@ -533,3 +536,75 @@ def test_a_record_that_is_lost_is_dropped_and_made_again(corpus: Corpus, folder:
     sync(corpus, folder)
     assert documents(corpus) == {"a.txt": "One."}
     corpus.verify()
+
+
+class Late:
+    """A process for parsers that is not done in time, by the clock."""
+
+    def read(self, format: str, content: bytes | str) -> Any:
+        raise ValueError("not read within 300 seconds") from TimeoutError()
+
+
+@pytest.mark.parametrize("fault", [errno.EACCES, errno.EIO, errno.EMFILE])
+def test_a_fault_of_the_system_is_not_remembered(
+    corpus: Corpus, folder: Path, monkeypatch: pytest.MonkeyPatch, fault: int
+) -> None:
+    def refusing(file: Path) -> Any:
+        raise OSError(fault, os.strerror(fault), str(file))
+
+    write(folder / "a.txt", "Some words.")
+    with monkeypatch.context() as once:
+        once.setattr(reading, "open_file", refusing)
+        assert sync(corpus, folder).unreadable == {"a.txt": f"cannot be read ({os.strerror(fault)})"}
+    assert sync(corpus, folder).new == ["a.txt"]
+
+
+def test_what_took_too_long_by_the_clock_is_not_remembered(
+    corpus: Corpus, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder / "a.html", "<p>Some words.")
+    with monkeypatch.context() as once:
+        once.setattr(module, "Worker", lambda: nullcontext(Late()))
+        assert sync(corpus, folder).unreadable == {"a.html": "not read within 300 seconds"}
+    assert sync(corpus, folder).new == ["a.html"]
+
+
+def test_that_a_file_unpacks_to_too_much_is_remembered(
+    corpus: Corpus, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "a.txt.gz").write_bytes(gzip.compress(b"words " * 1000))
+    monkeypatch.setattr("quoth.sources.files._MOST_UNPACKED", 10)
+    monkeypatch.setattr("quoth.sources.files._MOST_TIMES", 1)
+    reason = "cannot be read (it unpacks to more than"
+    assert [sync(corpus, folder).unreadable["a.txt.gz"].startswith(reason) for _ in range(2)] == [True, True]
+    assert read == ["a.txt.gz"]
+
+
+@pytest.mark.filterwarnings("ignore::quoth.errors.FileWarning")
+def test_whether_tables_have_headings_may_be_said(run: Run, folder: Path, tmp_path: Path) -> None:
+    write(folder / "a.csv", "Ann,Rome\nBob,Oslo\n")
+    for option, texts in (("--no-header", ["Ann | Rome", "Bob | Oslo"]), ("--header", ["Ann: Bob | Rome: Oslo"])):
+        corpus = tmp_path / f"{option}.quoth"
+        assert run("sync", folder, corpus, option)[0] == 0
+        assert [each.text for each in Corpus.open(corpus).documents()] == texts
+        assert sync(Corpus.open(corpus), folder).unchanged == 1
+
+
+def test_of_many_files_with_markup_the_first_is_told(corpus: Corpus, folder: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        write(folder / name, "<!doctype html><p>Words.")
+    with pytest.warns(FileWarning) as told:
+        sync(corpus, folder)
+    assert [str(each.message).partition(" ")[0] for each in told] == ["a.txt"]
+
+
+def test_messages_of_a_mailbox_are_read_in_the_process_that_is_there(
+    corpus: Corpus, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = list[Worker]()
+    start = Worker._start
+    monkeypatch.setattr(Worker, "_start", lambda self: (started.append(self), start(self))[1])
+    write(folder / "a.html", "<p>Words.")
+    write(folder / "b.mbox", "From a Mon Jan  1 10:00:00 2024\nSubject: Key\n\nWords.\n")
+    assert sync(corpus, folder).new == ["a.html", "b.mbox"]
+    assert len(started) == 1

@@ -12,6 +12,7 @@ import quoth
 from quoth.errors import FileWarning
 from quoth.source_map import locate
 from quoth.sources import eml
+from quoth.sources.source import Source
 
 
 def message(*parts: tuple[str, str], **heads: str) -> EmailMessage:
@@ -273,3 +274,34 @@ def test_a_message_is_indexed_and_answers_name_its_line(tmp_path: Path) -> None:
     assert (document.title, document.metadata["date"]) == ("The key of the café", "2024-05-03")
     start = document.text.index("under")
     assert str(locate(document.source_map, start, start + 5)) == "line 3"
+
+
+def test_a_body_that_cannot_be_read_and_has_no_name_is_named_by_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(content: bytes) -> Source:
+        raise ValueError("too deep")
+
+    monkeypatch.setattr("quoth.sources.html.read", refusing)
+    found = eml.read(b"Subject: x\nMIME-Version: 1.0\nContent-Type: text/html\n\n<p>Words.")
+    assert found.notes == ["no text is found in the body (text/html); only the headers are read"]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("=?utf-8?q?Z=C3=AB?= is here", "Zë is here"),
+        ("Café =?utf-8?q?Z=C3=AB?=", "Café Zë"),
+        ("漢 =?utf-8?q?Z=C3=AB?= 漢", "漢 Zë 漢"),
+        ("=?utf-8?b?w6k=?= =?utf-8?q?=C3=AB?=", "éë"),
+        ("=?utf-8?b?w6k=?=\n =?latin-1?q?=EB?=", "éë"),
+        ("=?utf-8?q?=C3?= =?utf-8?q?=AB?=", "ë"),  # a character in two words
+        ("=?none?q?a?= and =?utf-8?q?=C3=AB?=", "=?none?q?a?= and ë"),
+        ("=?utf-8?q?=C3=AB?= =?utf-8?q?never ends", "ë =?utf-8?q?never ends"),
+        ("=?utf-8?q?never ends =?utf-8?q?=C3=AB?=", "=?utf-8?q?never ends ë"),
+        ("=?utf-8?b?YQ==?= =?utf-8?B?YQ==?=", "aa"),
+        ("a?=b", "a?=b"),
+        ("a=?b", "a=?b"),
+        ("=?", "=?"),
+    ],
+)
+def test_encoded_words_of_a_header(written: str, said: str) -> None:
+    assert eml.read(f"Subject: {written}\n\nWords.".encode()).metadata["title"] == said

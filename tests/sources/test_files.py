@@ -177,7 +177,7 @@ def test_a_table_that_is_not_what_it_began_as_is_refused(tmp_path: Path, monkeyp
     monkeypatch.setattr(files, "_HEAD", 50)
     content = "id,text\n1,some words that are longer than the head\n2,two\n"
     (tmp_path / "a.csv").write_bytes(content.encode("utf-16") + b"\x00\xd8a\x00")  # half of a surrogate pair
-    with pytest.raises(InputError, match=r"a\.csv:\d: not UTF-16"):
+    with pytest.raises(InputError, match=r"a\.csv: not UTF-16"):
         list(read_documents(tmp_path / "a.csv"))
     (tmp_path / "b.csv").write_bytes(content.encode() + b"3,caf\xe9\n")
     with pytest.raises(InputError, match=r"b\.csv:4: text is not valid Unicode at character 3"):

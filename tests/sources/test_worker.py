@@ -1,7 +1,11 @@
 """Hostile, huge and broken files: one line that names the file, and the others are read; parsers that hang or crash."""
 
 import io
+import json
+import os
+import signal
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -12,6 +16,7 @@ from quoth import Document
 from quoth.corpus.documents import read_documents
 from quoth.errors import InputError
 from quoth.source_map import runs_of
+from quoth.sources import worker as module
 from quoth.sources.worker import Worker
 
 PDF = pdf(lines("Some words."))
@@ -46,6 +51,66 @@ def test_memory_is_limited() -> None:
 def test_what_a_parser_prints_disturbs_nothing() -> None:
     with Worker() as worker, pytest.raises(ValueError, match="it cannot be read"):
         worker.read("none", b"")
+
+
+ODD = """
+import os, subprocess, sys
+from quoth.sources.source import Text
+def read(content):
+    os.write(1, b'{"sizes": [0, 0]}\\n')
+    print("printed", flush=True)
+    assert os.read(0, 9) == b""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    text = Text("line")
+    text.add(f"{child.pid} {content.decode()}", 1)
+    return text.source({})
+"""
+
+
+def test_what_a_parser_writes_reads_and_starts_has_not_the_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parser that writes to its output, reads its input to the end, and leaves a process behind that keeps both."""
+    (tmp_path / "odd.py").write_text(ODD)
+    there = f"import quoth.sources\nquoth.sources.__path__.append({str(tmp_path)!r})\n"
+    (tmp_path / "sitecustomize.py").write_text(there)
+    monkeypatch.syspath_prepend(tmp_path)
+    with Worker(seconds=30) as worker:
+        child, said = worker.read("odd", b"one").text.split()
+        other, again = worker.read("odd", b"two").text.split()
+        assert (said, again) == ("one", "two")
+        began = time.monotonic()
+    try:
+        assert time.monotonic() - began < 15
+    finally:
+        for each in (child, other):
+            os.kill(int(each), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, RuntimeError])
+def test_after_an_interruption_the_next_file_gets_its_own_reply(
+    monkeypatch: pytest.MonkeyPatch, interrupt: type[BaseException]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise interrupt
+
+    with Worker() as worker:
+        assert worker.read("html", b"<p>One.").text == "One."
+        with monkeypatch.context() as once:
+            once.setattr(module, "_received", interrupted)
+            with pytest.raises(interrupt):
+                worker.read("html", b"<p>Two.")
+        assert worker.read("html", b"<p>Three.").text == "Three."
+
+
+def test_what_is_no_reply_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Worker() as worker:
+        assert worker.read("html", b"<p>One.").text == "One."
+        with monkeypatch.context() as once:
+            once.setattr(module, "_received", lambda stream, count: json.loads("{"))
+            with pytest.raises(ValueError, match="its parser crashed"):
+                worker.read("html", b"<p>Two.")
+        assert worker.read("html", b"<p>Three.").text == "Three."
 
 
 ENTITIES = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">' + b"".join(

@@ -12,7 +12,7 @@ import typer
 
 from quoth.cli.corpus import near_duplicates, tell_duplicates
 from quoth.cli.models import contents, open_corpus
-from quoth.cli.options import FollowLinks, Json
+from quoth.cli.options import FollowLinks, Header, Json
 from quoth.cli.output import counting, note, print_json, results, visible
 from quoth.errors import InputError, LockedError
 from quoth.storage import no_empty_folder
@@ -43,6 +43,7 @@ def sync(
         bool, typer.Option("--delete-all", help="Delete the documents even if the folder has no file left.")
     ] = False,
     follow_links: FollowLinks = False,
+    header: Header = None,
     as_json: Json = False,
 ) -> None:
     """Keep a corpus in step with a folder.
@@ -50,7 +51,7 @@ def sync(
     New and changed files are read, and what is gone is deleted; unchanged documents keep their vectors. A file that
     cannot be read stops nothing: it is named, the corpus keeps what it had of it, and the exit code is 1 in the end.
     Documents from elsewhere stay. Files that FOLDER/.quothignore names, in the patterns of .gitignore, count as not
-    there. A stopped run goes on.
+    there. A stopped run goes on. --header is for the tables that are read now, not for those that did not change.
 
     \b
     Example:
@@ -64,7 +65,7 @@ def sync(
     with no_empty_folder(directory):
         corpus, is_new = _opened(directory, folder)
         try:
-            done = _once(corpus, folder, vectors, dry_run, delete_all, follow_links, as_json)
+            done = _once(corpus, folder, vectors, dry_run, delete_all, follow_links, header, as_json)
         finally:
             if is_new and not corpus.num_documents and (watch is None or done is None):
                 shutil.rmtree(directory)
@@ -74,7 +75,7 @@ def sync(
     while watch is not None:
         time.sleep(min(watch, LONGEST_WAIT))
         try:
-            _once(corpus, folder, vectors, dry_run, delete_all, follow_links, as_json, quiet=not told)
+            _once(corpus, folder, vectors, dry_run, delete_all, follow_links, header, as_json, quiet=not told)
             told = ""
         except BrokenPipeError:  # nobody reads what this prints
             raise
@@ -102,6 +103,7 @@ def _once(
     dry_run: bool,
     delete_all: bool,
     follow_links: bool,
+    header: bool | None,
     as_json: bool,
     quiet: bool = False,
 ) -> "Synced":
@@ -109,7 +111,13 @@ def _once(
 
     with counting("syncing", "files") as progress:
         done = bring(
-            corpus, folder, dry_run=dry_run, delete_all=delete_all, follow_links=follow_links, progress=progress
+            corpus,
+            folder,
+            dry_run=dry_run,
+            delete_all=delete_all,
+            follow_links=follow_links,
+            header=header,
+            progress=progress,
         )
     if quiet and not done:
         return done

@@ -23,6 +23,7 @@ from typing import IO, Any, cast
 
 from quoth.corpus import json_files, mailboxes, tables
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
+from quoth.corpus.whole import document_of
 from quoth.errors import FileWarning, InputError, RecordError, brief
 from quoth.records import Document
 from quoth.source_map import encode
@@ -53,6 +54,7 @@ Records = Generator[tuple[int, Any], None, None]
 Reader = Callable[[IO[bytes], str], Records]
 """From the bytes of a file, and its name."""
 OnBad = Callable[[InputError], None]
+OnBadRecord = Callable[[RecordError], None]
 """Receives the error of a record that is left out."""
 
 _REMEDY = "fix it or leave it out (--skip-bad)"
@@ -122,8 +124,8 @@ def read_paths(
     follow_links: bool = False,
 ) -> list[Iterator[Document]]:
     """The same, path by path; to be read in this order."""
-    if format is not None and format not in (*_READERS, *FILES):
-        raise InputError(f"format {format!r} is not one of {', '.join((*_READERS, *FILES))}")
+    if format is not None and format not in (formats := (*_READERS, "mbox", *FILES)):
+        raise InputError(f"format {format!r} is not one of {', '.join(formats)}")
     sources = [(sources_of(path, format, follow_links), os.path.isdir(path)) for path in paths]
     if not skip_bad:
         check_parsers(format for each, _ in sources for format, _, _ in each)
@@ -194,18 +196,25 @@ def _reason(error: Exception) -> str:
     return message or "the file is damaged or truncated"
 
 
-def _read_files(sources: Iterable[Source], bad: OnBad, owners: Owners, header: bool | None) -> Iterator[Document]:
+def _read_files(sources: Iterable[Source], bad: OnBadRecord, owners: Owners, header: bool | None) -> Iterator[Document]:
     with Worker() as worker:
         yield from read_each(sources, worker, bad, owners, header)
 
 
 def read_each(
-    sources: Iterable[Source], worker: Worker, bad: OnBad, owners: Owners, header: bool | None = None
+    sources: Iterable[Source],
+    worker: Worker,
+    bad: OnBadRecord,
+    owners: Owners,
+    header: bool | None = None,
+    hints: set[str] | None = None,
 ) -> Iterator[Document]:
     """The documents of files, one after another, whose ids differ from those of `owners`, which they join. `bad`
-    receives the errors of records, and of files that cannot be read to their end."""
-    hinted = False
-    readers = _READERS | {format: partial(_read_text, format=format, worker=worker) for format in TEXTS}
+    receives the errors of records, and of files that cannot be read to their end. What `hints` has is not told again,
+    and what is told joins it."""
+    hints = set() if hints is None else hints
+    readers = _READERS | {"mbox": partial(mailboxes.read, worker=worker)}
+    readers |= {format: partial(_read_text, format=format, worker=worker) for format in TEXTS}
     readers |= {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
     readers |= {"csv": partial(tables.read, header=header), "tsv": partial(tables.read, delimiter="\t", header=header)}
     for source in sources:
@@ -213,17 +222,17 @@ def read_each(
         try:
             with open_file(file) as stream, closing(readers[format](stream, name)) as records:
                 for document in _documents(records, source, bad, owners):
-                    if format == "text" and not hinted and (markup := markup_of(bare(Path(name)).name, document.text)):
+                    if format == "text" and not hints and (markup := markup_of(bare(Path(name)).name, document.text)):
                         message = f"{name} looks like {markup}; its markup is kept as text"
                         warnings.warn(FileWarning(message), stacklevel=2)
-                        hinted = True
+                        hints.add("markup")
                     yield document
         except RecordError:
             raise  # by `bad`
         except DAMAGE as error:
-            bad(RecordError(str(file), 0, f"cannot be read ({_reason(error)})", _REMEDY))
+            bad(RecordError(str(file), 0, f"cannot be read ({_reason(error)})", _REMEDY, error))
         except InputError as error:
-            bad(RecordError(str(file), 0, error, _REMEDY))
+            bad(RecordError(str(file), 0, error, _REMEDY, error))
 
 
 def open_file(file: str | Path) -> IO[bytes]:
@@ -271,7 +280,9 @@ def create_lines(file: str) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
-def _documents(records: Iterable[tuple[int, Any]], source: Source, bad: OnBad, owners: Owners) -> Iterator[Document]:
+def _documents(
+    records: Iterable[tuple[int, Any]], source: Source, bad: OnBadRecord, owners: Owners
+) -> Iterator[Document]:
     format, file, name = source[0], str(source[1]), source[2]
     stem = Path(name).stem if file == "-" else bare(Path(name)).stem
     numbered: bool | None = None
@@ -291,7 +302,7 @@ def _documents(records: Iterable[tuple[int, Any]], source: Source, bad: OnBad, o
             check_document(document)
             document = _apart(document, file, name, owners)
         except (ValueError, RecursionError) as error:
-            bad(RecordError(file, 0 if format in FILES else line, error, _REMEDY))
+            bad(RecordError(file, 0 if format in FILES else line, error, _REMEDY, error))
         else:
             yield document
 
@@ -340,7 +351,9 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 def _read_jsonl(stream: IO[bytes], name: str) -> Records:
     for number, line in enumerate(iter(partial(stream.readline, MOST_IN_RECORD + 1), b""), 1):
         if len(line) > MOST_IN_RECORD:
-            raise InputError(f"{name}:{number}: a line of more than {MOST_IN_RECORD:,} bytes; is it JSONL?")
+            why = f"a line of more than {MOST_IN_RECORD:,} bytes, at which reading ends; is it JSONL?"
+            yield number, ValueError(why)
+            return
         if line.isspace():
             continue
         try:
@@ -382,12 +395,12 @@ def _read_text(stream: IO[bytes], name: str, format: str, worker: Worker) -> Rec
     try:
         text, encoding = decode(_whole(stream, MOST_CHARACTERS))
     except ValueError as error:
-        yield 1, error
+        yield 0, error
         return
     tell(name, encoding)
     try:
         read = _as_it_is(text) if format == "text" else worker.read(format, text)
-        yield 0, _of_file(name, *read[:3])
+        yield 0, document_of(name, read, name, bare(Path(name)).stem)
     except ValueError as error:
         yield 0, error
 
@@ -407,23 +420,13 @@ def _whole(stream: IO[bytes], most: int) -> bytes:
 
 
 def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
-    """A file that a parser reads, in a process of its own."""
+    """A file that a parser reads, in a process of its own. Raises InputError if the parser is not installed."""
+    check_parsers([format])
     try:
-        check_parsers([format])
         read = worker.read(format, _whole(stream, _MOST_BYTES))
-        if read.notes and not read.text:
-            raise ValueError(read.notes[0])
-        for note in read.notes:
-            warnings.warn(FileWarning(f"{name}: {note}"), stacklevel=2)
-        yield 0, _of_file(name, *read[:3])
-    except (InputError, ValueError) as error:
-        yield 0, ValueError(str(error))
-
-
-def _of_file(name: str, text: str, source_map: bytes, facts: Mapping[str, Any]) -> Document:
-    """The one document of a file, whose id is its name, and its title what the file says, or its name."""
-    metadata = {key: value for key, value in facts.items() if key != "title"}
-    return Document(name, facts.get("title") or bare(Path(name)).stem, text, metadata, source_map)
+        yield 0, document_of(name, read, name, bare(Path(name)).stem)
+    except ValueError as error:
+        yield 0, error
 
 
 _READERS: dict[str, Reader] = {
@@ -431,6 +434,5 @@ _READERS: dict[str, Reader] = {
     "csv": tables.read,
     "tsv": partial(tables.read, delimiter="\t"),
     "json": partial(json_files.read, jsonl=_read_jsonl),
-    "mbox": mailboxes.read,
     "parquet": _read_parquet,
 }

@@ -35,7 +35,8 @@ def read(stream: IO[bytes], name: str, jsonl: "Reader") -> "Records":
         if error.msg == "Extra data":
             yield from jsonl(BytesIO(content), name)
         else:
-            yield error.lineno, ValueError(f"not JSON ({error.msg.removesuffix(' at')} at character {error.colno})")
+            where = f"line {error.lineno}, character {error.colno}"
+            yield 0, ValueError(f"not JSON ({error.msg.removesuffix(' at')} at {where})")
         return
     except (ValueError, RecursionError) as error:
         yield 0, ValueError(f"not JSON that can be read ({error})")

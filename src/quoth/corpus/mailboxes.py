@@ -4,13 +4,11 @@ Reads one message at a time. Knows where messages begin. Does not know headers a
 """
 
 import re
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from quoth.errors import FileWarning, InputError
-from quoth.records import Document
+from quoth.corpus.whole import document_of
 from quoth.sources.files import bare, check_parsers
 from quoth.sources.worker import Worker
 
@@ -24,28 +22,17 @@ _BEGIN = re.compile(rb"From .*\d:\d\d.*\d{4}")
 _QUOTED = re.compile(rb">+From ")
 
 
-def read(stream: IO[bytes], name: str) -> "Records":
-    """Messages, each with the line that begins it."""
-    try:
-        check_parsers(["eml"])
-    except InputError as error:
-        yield 0, ValueError(str(error))
-        return
+def read(stream: IO[bytes], name: str, worker: Worker) -> "Records":
+    """Messages, each with the line that begins it. Raises InputError if their parser is not installed."""
+    check_parsers(["mbox"])
     stem = bare(Path(name)).stem
-    with Worker() as worker:
-        for line, content in _messages(stream):
-            try:
-                if isinstance(content, ValueError):
-                    raise content
-                found = worker.read("eml", content)
-            except ValueError as error:
-                yield line, error
-                continue
-            for note in found.notes:
-                warnings.warn(FileWarning(f"{name}:{line}: {note}"), stacklevel=2)
-            facts = dict(found.metadata)
-            title = facts.pop("title", "") or stem
-            yield line, Document(f"{stem}-{line}", title, found.text, facts, found.source_map)
+    for line, content in _messages(stream):
+        try:
+            if isinstance(content, ValueError):
+                raise content
+            yield line, document_of(f"{name}:{line}", worker.read("eml", content), f"{stem}-{line}", stem)
+        except ValueError as error:
+            yield line, error
 
 
 def _messages(stream: IO[bytes]) -> Iterator[tuple[int, bytes | ValueError]]:
@@ -60,7 +47,8 @@ def _messages(stream: IO[bytes]) -> Iterator[tuple[int, bytes | ValueError]]:
             parts, size, begin = [], 0, number
         elif not begin:
             if line.strip():
-                yield number, ValueError("no line 'From … 10:00:00 2024' at its beginning; is it a mailbox?")
+                why = f"no line 'From … 10:00:00 2024' before its text (line {number}); is it a mailbox?"
+                yield 0, ValueError(why)
                 return
         else:
             part = line[1:] if is_start and _QUOTED.match(line) else line

@@ -229,7 +229,7 @@ def as_read(corpus: Corpus, documents: Digests) -> Digests:
 
 def is_file_of(folder: Path, document: Document, format: str | None) -> bool:
     """Whether a document that was read from a folder is a file of it, not a row of a file."""
-    is_whole = (format or format_of(Path(document.id))) in FILES
+    is_whole = (format or format_of(Path(document.id))) in (*FILES, "json")  # of which a row has no file's name
     return is_whole and (folder / document.id).is_file()
 
 

@@ -29,7 +29,7 @@ from quoth.corpus.origins import (
     read_origins,
 )
 from quoth.corpus.seen import Seen
-from quoth.errors import InputError
+from quoth.errors import InputError, RecordError
 from quoth.records import Document
 from quoth.sources.files import Source, check_parsers, files_below, readable
 from quoth.sources.worker import Worker
@@ -64,22 +64,26 @@ def sync(
     dry_run: bool = False,
     delete_all: bool = False,
     follow_links: bool = False,
+    header: bool | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Synced:
     """Bring a corpus in step with a folder; with `dry_run`, only say what would be done.
 
     A file that cannot be read, or has a broken record, keeps the documents that it had. Files that `.quothignore` names
-    (gitignore's patterns) count as not there; so do links that lead out of the
-    folder, unless `follow_links`. `progress` gets the number of files looked at, and of all.
+    (gitignore's patterns) count as not there; so do links that lead out of the folder, unless `follow_links`. `header`
+    says of each CSV and TSV that is read now whether its first row names the columns; files that did not change are not
+    read again. `progress` gets the number of files looked at, and of all.
 
     Raises InputError if the folder is not there or has no file that can be read, unless `delete_all` says that all may
     be deleted; CorruptionError if the record is damaged; and as `Corpus.replace` does.
     """
-    return _Sync(corpus, folder, dry_run, follow_links).run(delete_all, progress)
+    return _Sync(corpus, folder, dry_run, follow_links, header).run(delete_all, progress)
 
 
 class _Sync:
-    def __init__(self, corpus: Corpus, folder: Path, dry_run: bool, follow_links: bool) -> None:
+    def __init__(
+        self, corpus: Corpus, folder: Path, dry_run: bool, follow_links: bool, header: bool | None = None
+    ) -> None:
         corpus.catch_up()
         self._corpus, self._folder, self._dry_run, self._follow_links = corpus, folder, dry_run, follow_links
         manifest = read_manifest(corpus.path, corpus.snapshot)
@@ -88,6 +92,7 @@ class _Sync:
         self._files = self._record.setdefault(self._place, {})
         self._owner = {each: name for name, origin in self._files.items() for each in origin["documents"]}
         self._done = Synced()
+        self._header, self._hints = header, set[str]()
 
     def run(self, delete_all: bool, progress: Callable[[int, int], None]) -> Synced:
         sources = self._sources()
@@ -177,19 +182,16 @@ class _Sync:
         self._commit(step, documents)
 
     def _read(self, source: Source, worker: Worker) -> list[Document]:
-        """All documents of a file. Raises InputError if one cannot be read, which is remembered of these bytes."""
-        bad, name = list[InputError](), source[2]
-        if reason := self._seen.reason(self._place, name):
+        """All documents of a file. Raises InputError if one cannot be read, which is remembered if it is of these
+        bytes."""
+        bad, name = list[RecordError](), source[2]
+        if self._header is None and (reason := self._seen.reason(self._place, name)):
             raise InputError(reason)
-        try:
-            documents = [*read_each([source], worker, bad.append, {})]
-        except InputError as error:
-            bad.append(error)
+        documents = [*read_each([source], worker, bad.append, {}, self._header, self._hints)]
         if not bad:
             return documents
-        reason = str(bad[0]).removeprefix(f"{source[1]}:").strip().removesuffix("; fix it or leave it out (--skip-bad)")
-        cause = bad[0].__cause__
-        if not (isinstance(cause, OSError) and cause.errno):  # which is not of its bytes
+        reason = f"{bad[0].line}: {bad[0].reason}" if bad[0].line else bad[0].reason
+        if self._header is None and not bad[0].is_passing:  # without `header` it may be read
             self._seen.cannot_be_read(self._place, name, reason)
         raise InputError(reason)
 

@@ -37,7 +37,7 @@ def read(stream: IO[bytes], name: str, delimiter: str | None = None, header: boo
     csv.field_size_limit(sys.maxsize)
     with text_stream(stream) as (characters, encoding):
         tell(name, encoding)
-        lines = _lines(characters, name)
+        lines = _lines(characters)
         first = [*islice(lines, _SAMPLE)]
         rows = _rows(csv.reader(chain(first, lines), delimiter=delimiter or _delimiter(first)), characters)
         head = [*islice(rows, _SAMPLE)]
@@ -122,14 +122,15 @@ def distinct(header: Iterable[str]) -> list[str]:
     return list(names)
 
 
-def _lines(characters: Iterable[str], name: str) -> Iterator[str]:
+def _lines(characters: Iterable[str]) -> Iterator[str]:
+    """Raises InputError where the characters end early."""
     number = 1
     try:
         for line in characters:
             yield line
             number += 1
     except UnicodeDecodeError as error:
-        raise InputError(f"{name}:{number}: not {error.encoding.upper()}; convert it") from None
+        raise InputError(f"not {error.encoding.upper()}, so that line {number} and the rest is not read") from None
 
 
 def _delimiter(first: Sequence[str]) -> str:

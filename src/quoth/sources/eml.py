@@ -29,7 +29,11 @@ _POLICY = compat32
 _HEADS = ("From", "To", "Cc", "Date", "Subject")
 _FORWARDED = ("From", "Date", "Subject")
 _LONGEST_HEAD = 100_000
-"""Characters of a header in which encoded words are read; Python takes a time that grows with their square."""
+"""Characters of a header in which encoded words are read."""
+_WORD = r"=\?\w[^?\s]*\?[qb]\?(?:(?!=\?\w).)*?\?="
+_WORDS = re.compile(rf"{_WORD}(?:\s*{_WORD})*", re.IGNORECASE)
+"""Words that are encoded, one after another; the space between them is none. One that does not end ends where the next
+begins, so that no end is looked for twice."""
 _CHOICES = ("multipart/alternative", "multipart/related")
 _BOUNDARY = re.compile(r"^--(\S[^\r\n]{1,199})\r?\n(?=Content-|\r?\n)", re.MULTILINE | re.IGNORECASE)
 _EMPTY = re.compile(rb"(\r?\n\r?\n)")
@@ -101,10 +105,15 @@ def _spelled(raw: Any) -> str:
     if not raw.isascii():
         with suppress(ValueError):
             raw = decode(raw.encode("utf-8", "surrogateescape"))[0]
+    raw = " ".join(raw.split())
+    return " ".join(_WORDS.sub(_decoded, raw).split()) if len(raw) <= _LONGEST_HEAD else raw
+
+
+def _decoded(words: re.Match[str]) -> str:
+    """Encoded words, which may share a character; as they are written if they are wrong."""
     with suppress(Exception):  # binascii.Error, LookupError, UnicodeError and others
-        if len(raw) <= _LONGEST_HEAD:
-            raw = str(make_header(decode_header(raw)))
-    return " ".join(raw.split())
+        return str(make_header(decode_header(words[0])))
+    return words[0]
 
 
 def _blocks(part: Message, left_out: list[str]) -> Iterator[Block]:
@@ -125,7 +134,7 @@ def _blocks(part: Message, left_out: list[str]) -> Iterator[Block]:
         try:
             lines = _lines(part, bool(name))
         except ValueError:
-            left_out.append(name)
+            left_out.append(name or kind)
             return
         if name:
             yield ""

@@ -226,7 +226,8 @@ def readable(named: Iterable[tuple[str | Path, str]], format: str | None, path: 
 def check_parsers(formats: Iterable[str]) -> None:
     """Raises InputError if a format's parser is not installed."""
     formats = {*formats}
-    missing = sorted({format for format in formats if format in PARSERS and find_spec(PARSERS[format]) is None})
+    needed = PARSERS | {"mbox": PARSERS["eml"]}
+    missing = sorted(format for format in formats & needed.keys() if find_spec(needed[format]) is None)
     if missing:
         raise InputError(
             f"{', '.join(missing)}: reading these takes packages that are not installed: "

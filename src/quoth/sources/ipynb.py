@@ -21,18 +21,19 @@ def read(content: bytes) -> Source:
         notebook = json.loads(content)
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"not JSON ({error}); is it a notebook?") from None
-    text, title = Text("element"), ""
+    text, title, notes = Text("element"), "", list[str]()
     for number, cell in enumerate(_cells(notebook), 1):
         kind, written = cell.get("cell_type"), _joined(cell.get("source", cell.get("input")))
         if kind in ("markdown", "heading"):
             marked = markdown.read(f"# {written}" if kind == "heading" else written)
+            notes += [f"cell {number}: {note}" for note in marked.notes]
             title = title or str(marked.metadata.get("title", ""))
             written = marked.text
         for part in (written, *_outputs(cell)):
             text.add(part.strip("\n").rstrip(), f"cell {number}")
             text.gap()
     facts = notebook.get("metadata")
-    return text.source({"title": (facts.get("title") if isinstance(facts, Mapping) else "") or title})
+    return text.source({"title": (facts.get("title") if isinstance(facts, Mapping) else "") or title}, notes)
 
 
 def _cells(notebook: Any) -> Iterator[Mapping[str, Any]]:

@@ -58,7 +58,8 @@ def _convert(options: list[str], file: Path) -> None:
         try:
             process.wait(_SECONDS)
         except subprocess.TimeoutExpired:
-            raise ValueError(f"LibreOffice has not read it within {_SECONDS} seconds; split it") from None
+            why = f"LibreOffice has not read it within {_SECONDS} seconds; split it"
+            raise ValueError(why) from TimeoutError()
         finally:
             with suppress(ProcessLookupError):  # it is gone
                 os.killpg(process.pid, signal.SIGKILL)

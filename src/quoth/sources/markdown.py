@@ -247,7 +247,8 @@ class _Pieces:
     def _code(self, text: str, at: int) -> Iterator[Piece]:
         """Code, in which the ends of lines have become spaces, and a space at either end may be gone."""
         at += self._content[at : at + len(text)].replace("\n", " ") != text
-        cuts = [end - at for end in self._ends[bisect_left(self._ends, at) :] if end < at + len(text)]
+        first, last = (bisect_left(self._ends, end) for end in (at, at + len(text)))
+        cuts = [end - at for end in self._ends[first:last]]
         for start, end in pairwise([-1, *cuts, len(text)]):
             yield from self._said("\n" if start >= 0 else "", None)
             yield from self._said(text[start + 1 : end], at + start + 1)

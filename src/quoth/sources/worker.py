@@ -29,6 +29,8 @@ MEMORY = 4 << 30
 SECONDS_EACH, SECONDS_PER_BYTE = 30.0, 20e-6
 """Of a processor, that a file of so many bytes may take: 1 MB of any format takes less than a tenth of them."""
 BUFFER = 1 << 16
+_SECONDS_TO_END = 10.0
+"""Of a process that was killed."""
 
 Answer = tuple[dict[str, Any], list[bytes]]
 """What comes back: why there is nothing, or what else is known; and bytes, in two parts."""
@@ -76,20 +78,23 @@ class Worker:
         seconds = SECONDS if "format" in given else SECONDS_EACH + SECONDS_PER_BYTE * len(sent)
         seconds = min(self._seconds, seconds)
         asked = {"function": function, "given": given, "is_text": isinstance(content, str), "seconds": seconds}
-        reply, is_late = None, False
+        reply, late = None, None
         try:
             _send(self._stream, asked, sent)
             reply = _received(self._stream, 2)
-        except TimeoutError:
-            is_late, seconds = True, self._seconds
-        except OSError:  # it ended
+        except TimeoutError as error:
+            late, seconds = error, self._seconds
+        except (OSError, ValueError):  # it ended, or what it sends is no reply
             pass
+        except BaseException:  # Ctrl-C, for example: the next file would get this one's reply
+            self.close()
+            raise
         if reply is None:
-            if self.close() == -signal.SIGXCPU or is_late:
-                raise ValueError(f"not read within {seconds:,.0f} seconds; split it, or convert it to text")
+            if self.close() == -signal.SIGXCPU or late:
+                raise ValueError(f"not read within {seconds:,.0f} seconds; split it, or convert it to text") from late
             raise ValueError("its parser crashed: the file is damaged, or too large; repair it, or convert it to text")
         if reply[0]["error"]:
-            raise ValueError(reply[0]["error"])
+            raise ValueError(reply[0]["error"]) from TimeoutError() if reply[0]["is_late"] else None
         return reply
 
     def _start(self) -> None:
@@ -113,9 +118,11 @@ class Worker:
         process, self._process = self._process, None
         if process.poll() is None:
             process.kill()
+        with suppress(subprocess.TimeoutExpired):  # the system is in its way: it ends later
+            process.wait(_SECONDS_TO_END)
         with suppress(OSError):
             self._stream.close()
-        return process.wait()
+        return process.returncode
 
     def __enter__(self) -> "Worker":
         return self
@@ -141,6 +148,7 @@ def _received(stream: IO[bytes], count: int) -> Answer | None:
 
 
 def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bytes, bytes]:
+    is_late = False
     try:
         module, _, function = asked["function"].partition(".")
         given = content.decode() if asked["is_text"] else content
@@ -157,16 +165,20 @@ def _answered(asked: dict[str, Any], content: bytes) -> tuple[dict[str, Any], by
     except RecursionError:
         why = "its parts are nested too deep; convert it to text"
     except Exception as error:  # every parser raises its own
+        is_late = isinstance(error.__cause__, TimeoutError)
         why = str(error) if is_final(error) else "it cannot be read: it is damaged, or not of this format"
-    return {"error": " ".join(why.split())[:500] or "it cannot be read"}, b"", b""
+    return {"error": " ".join(why.split())[:500] or "it cannot be read", "is_late": is_late}, b"", b""
 
 
 def main(memory: int) -> None:
-    """Reads files from standard input until it ends."""
+    """Reads files from standard input until it ends. What parsers read, print or start has neither it nor the output,
+    so that nothing but replies is sent, and nobody keeps the stream open."""
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    sys.stdout = sys.stderr  # what a parser prints
-    with open(0, "rb", BUFFER) as stream, open(1, "wb", BUFFER) as replies:
+    own, nothing = os.dup(0), os.open(os.devnull, os.O_RDWR)  # which no child inherits
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    with open(own, "rb", BUFFER) as stream, open(own, "wb", BUFFER, closefd=False) as replies:
         while (asked := _received(stream, 1)) is not None:
             head, [content] = asked
             with suppress(ValueError, OSError):  # a lower limit is set already
