@@ -22,11 +22,13 @@ _NUMBERED = r"(?:page )?[-–—]?\s?(\d{1,9}|[ivxlc]+)(?:\s?(?:of|/)\s?\d+)?\s?
 _PAGE_NUMBER = re.compile(_NUMBERED, re.IGNORECASE)
 _PART = re.compile(rf"(?:^|(?<=\t)|(?<= [|·•–—] )){_NUMBERED}(?=\t|$| [|·•–—] )", re.IGNORECASE)
 """A page number that is a part of a line, apart from the rest by a gap or a mark."""
-_NUMBER = re.compile(r"(?<!\d)(?<!\d[-–.,:/])(\d{1,9})(?![-–.,:/]?\d)")
+_NUMBER = re.compile(r"(?<!\d)(?<!\d[-–.,:/])(\d{1,9})(?![-–.,:]?\d|/\d+/)")
 """A number that is no part of another, or of a date."""
 _RULE = re.compile(r"[.…·_*=~\u2500-\u257f]+|[-–—]{2,}[-–—\ufffe]*")
 _EDGE = 0.12
 """The share of a page's height, above and below, in which heads and feet are."""
+_LONGEST = 500
+"""In characters: a running head with a page number."""
 _LARGE = 1.2
 """In heights of a page's usual line: a title."""
 GUTTER, _CLOSE = 0.9, 2.5
@@ -153,19 +155,22 @@ def without_heads(pages: Sequence[Page]) -> Iterator[Page]:
     page's text if nothing else is on it."""
     edges = [[*_edge_strips(page)] for page in pages]
     heads = [
-        [_heads(above, page.strips[number], at, len(pages)) for above, _, number, *_ in edge]
-        for at, (page, edge) in enumerate(zip(pages, edges, strict=True))
+        [_heads(above, strip, at, len(pages)) for above, strip in parts]
+        for at, parts in enumerate(
+            [*((above, page.strips[number]) for above, _, number, *_ in edge), (None, [page.aside])]
+            for page, edge in zip(pages, edges, strict=True)
+        )
     ]
-    asides = [_heads(None, [page.aside], at, len(pages)) for at, page in enumerate(pages)]
-    counts = Counter(chain.from_iterable(set[_Head]().union(*page) for page in [*heads, *([one] for one in asides)]))
+    counts = Counter(chain.from_iterable(set[_Head]().union(*page) for page in heads))
     texts = Counter(text for page in edges for _, text, *_ in page)
     shifts = Counter(_shift(text, at) for at, page in enumerate(edges) for _, text, *_ in page)
     often = min(3, max(2, len(pages)))
-    for at, page in enumerate(pages):
+    for at, (page, edge, keys) in enumerate(zip(pages, edges, heads, strict=True)):
+        *times, aside_times = (max(counts[key] for key in one) for one in keys)
         usual = median_low(map(height_of, page.strips)) if page.strips else 0
         left_out = set[int]()
-        for (_, text, number, outermost, apart), keys in zip(edges[at], heads[at], strict=True):
-            strip, count, shift = page.strips[number], max(counts[key] for key in keys), _shift(text, at)
+        for (_, text, number, outermost, apart), count in zip(edge, times, strict=True):
+            strip, shift = page.strips[number], _shift(text, at)
             is_known = shift is None or shift + at <= len(pages) or shifts[shift] > 1
             is_number = len(pages) > 1 and outermost and is_known and _PAGE_NUMBER.fullmatch(text)
             is_title = texts[text] == 1 and height_of(strip) > _LARGE * usual
@@ -173,21 +178,21 @@ def without_heads(pages: Sequence[Page]) -> Iterator[Page]:
             if (is_number and apart) or (is_again and not is_title):
                 left_out.add(number)
         strips = [strip for number, strip in enumerate(page.strips) if number not in left_out]
-        aside = [] if max(counts[key] for key in asides[at]) >= often else page.aside
+        aside = [] if aside_times >= often else page.aside
         yield replace(page, strips=strips, aside=aside) if strips or aside else page
 
 
 def _heads(above: bool | None, strip: Strip, at: int, count: int) -> set[_Head]:
     """What a strip may be as a running head of a page, counted from 0: its text, and that with a shift for each number
-    that may be the page's. One in the middle of a text is at most the count of the pages: an invoice's may be 1001."""
+    that may be the page's. One amid a text is at most the count of the pages: that of an invoice may be 1001."""
     text = "\t".join(map(said, strip))
-    found = [*_PART.finditer(text), *(number for number in _NUMBER.finditer(text) if int(number[1]) <= count)]
-    shifted = {
-        f"{text[: number.start(1)]}\0{int(number[1]) - at}\0{text[number.end(1) :]}"
-        for number in found
-        if number[1].isdecimal()
-    }
-    return {(above, key.replace("\t", " ")) for key in {text, *shifted}}
+    keys = {text}
+    if len(text) <= _LONGEST:
+        amid = (number for number in _NUMBER.finditer(text) if int(number[1]) <= count)
+        for number in chain(_PART.finditer(text), amid):
+            if number[1].isdecimal():
+                keys.add(f"{text[: number.start(1)]}\0{int(number[1]) - at}\0{text[number.end(1) :]}")
+    return {(above, key.replace("\t", " ")) for key in keys}
 
 
 def _shift(text: str, at: int) -> int | None:
