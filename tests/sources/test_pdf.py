@@ -119,6 +119,63 @@ def test_a_number_at_a_pages_end_is_its_number_if_it_may_be(feet: Sequence[str],
     assert all((foot not in read(pdf(*pages)).text) == left_out for foot in feet if foot)
 
 
+def spread(*edges: tuple[str, str]) -> str:
+    """What is read of pages with these heads and feet, between which each has a text of its own."""
+    names = ("Ada", "Ben", "Cleo", "Dora", "Emil", "Fred")
+    pages = [
+        both(lines(head, top=800), lines(f"Dear {name}, it is here.", "It was late."), lines(foot, top=60))
+        for name, (head, foot) in zip(names, edges, strict=False)
+    ]
+    return read(pdf(*pages)).text
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        ["Invoice No. 1001", "Invoice No. 1008", "Invoice No. 1015", "Invoice No. 1022"],
+        ["Invoice No. 1001", "Invoice No. 1002", "Invoice No. 1003", "Invoice No. 1004"],
+        ["Minutes of 3 May 2025", "Minutes of 10 May 2025", "Minutes of 17 May 2025"],
+        ["Log of 1/5/2025", "Log of 2/5/2025", "Log of 3/5/2025"],
+        ["Log of 2025-05-01", "Log of 2025-05-02", "Log of 2025-05-03"],
+        ["Report of 2019", "Report of 2020"],
+        ["Total due: 300.50 EUR", "Total due: 313.50 EUR", "Total due: 326.50 EUR"],
+        ["Total due: 300.01 EUR", "Total due: 300.02 EUR", "Total due: 300.03 EUR"],
+        ["Seat 14 in row 2", "Seat 15 in row 3", "Seat 16 in row 4"],
+        ["18/20", "12/20", "19/20"],
+    ],
+)
+def test_lines_at_an_edge_that_differ_in_numbers_other_than_the_pages_are_kept(edges: Sequence[str]) -> None:
+    for text in (spread(*((edge, "") for edge in edges)), spread(*(("", edge) for edge in edges))):
+        assert all(edge in text for edge in edges)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        ["12", "13", "14"],
+        ["- 12 -", "- 13 -", "- 14 -"],
+        ["iv", "v", "vi"],
+        ["Page 1 of 2", "Page 2 of 2", "Page 1 of 1"],
+        ["Chapter 2 · 17", "Chapter 2 · 18", "Chapter 2 · 19"],
+        ["The 12 moons of 1998", "The 12 moons of 1998", "The 12 moons of 1998"],
+        ["2 | Sums", "Of 1998 | 3", "4 | Sums", "Of 1998 | 5", "6 | Sums", "Of 1998 | 7"],
+        ["Sums 1", "Sums 2", "Sums 3"],
+        ["Sums, page 1/3", "Sums, page 2/3", "Sums, page 3/3"],
+        ["One 31", "One 32", "One 33", "Two 34", "Two 35", "Two 36"],
+    ],
+)
+def test_heads_that_are_equal_but_for_the_pages_number_are_left_out(edges: Sequence[str]) -> None:
+    plain = spread(*[("", "")] * len(edges))
+    wide = [edge.replace(" 3", " " * 40 + "3") if edge.startswith(("One", "Two")) else edge for edge in edges]
+    assert spread(*((edge, "") for edge in wide)) == spread(*(("", edge) for edge in wide)) == plain
+
+
+@pytest.mark.parametrize("tickets", [["Admit one"] * 3, ["Gate 1", "Gate 2", "Gate 3"], ["1", "2", "3"]])
+@pytest.mark.parametrize("top", [800, 60])
+def test_a_page_that_has_nothing_else_keeps_its_text(tickets: Sequence[str], top: float) -> None:
+    assert read(pdf(*(lines(ticket, top=top) for ticket in tickets))).text.split("\n\n") == [*tickets]
+
+
 def test_hyphens_at_line_ends() -> None:
     text = ["A well-known exam-", "ple of a well-", "known fact, from 1990-", "1995, and of North-", "America."]
     source = read(pdf(lines(*text)))

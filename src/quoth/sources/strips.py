@@ -18,10 +18,17 @@ from unicodedata import bidirectional
 from quoth.source_map import Rectangle
 
 HYPHENS = ("-", "\u00ad", "\u2010", "\ufffe")
-_PAGE_NUMBER = re.compile(r"(page )?[-–—]?\s?(\d+|[ivxlc]+)(\s?(of|/)\s?\d+)?\s?[-–—]?", re.IGNORECASE)
+_NUMBERED = r"(?:page )?[-–—]?\s?(\d{1,9}|[ivxlc]+)(?:\s?(?:of|/)\s?\d+)?\s?[-–—]?"
+_PAGE_NUMBER = re.compile(_NUMBERED, re.IGNORECASE)
+_PART = re.compile(rf"(?:^|(?<=\t)|(?<= [|·•–—] )){_NUMBERED}(?=\t|$| [|·•–—] )", re.IGNORECASE)
+"""A page number that is a part of a line, apart from the rest by a gap or a mark."""
+_NUMBER = re.compile(r"(?<!\d)(?<!\d[-–.,:/])(\d{1,9})(?![-–.,:]?\d|/\d+/)")
+"""A number that is no part of another, or of a date."""
 _RULE = re.compile(r"[.…·_*=~\u2500-\u257f]+|[-–—]{2,}[-–—\ufffe]*")
 _EDGE = 0.12
 """The share of a page's height, above and below, in which heads and feet are."""
+_LONGEST = 500
+"""In characters: a running head with a page number."""
 _LARGE = 1.2
 """In heights of a page's usual line: a title."""
 GUTTER, _CLOSE = 0.9, 2.5
@@ -55,7 +62,7 @@ Gaps = list[tuple[float, float]]
 _Chain = tuple[float, float, list[int], int]
 """A gap of several rows: its edges, the numbers of the rows, how many words they have on its shorter side together."""
 _Head = tuple[bool | None, str]
-"""Whether it is above, below or aside, and its text with 0 for each number."""
+"""Whether it is above, below or aside, and its text, perhaps with a shift for its page's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +150,27 @@ def bottom_of(strip: Strip) -> float:
 
 def without_heads(pages: Sequence[Page]) -> Iterator[Page]:
     """The pages without running heads, feet and page numbers: what is apart at a page's edge, or aside, and is its
-    number or, but for its numbers, is there on three pages or more, or on both of two; what is close to the text must
-    be there on half of the pages, and be no row of headings. Large titles are kept if their numbers differ."""
+    number or, but for its number, is there on three pages or more, or on both of two; what is close to the text must
+    be there on half of the pages, and be no row of headings. Large titles are kept if their numbers differ, and a
+    page's text if nothing else is on it."""
     edges = [[*_edge_strips(page)] for page in pages]
-    asides = [(None, _key(said(page.aside))) for page in pages]
-    counts = Counter[_Head]([*((above, _key(text)) for page in edges for above, text, *_ in page), *asides])
+    heads = [
+        [_heads(above, strip, at, len(pages)) for above, strip in parts]
+        for at, parts in enumerate(
+            [*((above, page.strips[number]) for above, _, number, *_ in edge), (None, [page.aside])]
+            for page, edge in zip(pages, edges, strict=True)
+        )
+    ]
+    counts = Counter(chain.from_iterable(set[_Head]().union(*page) for page in heads))
     texts = Counter(text for page in edges for _, text, *_ in page)
     shifts = Counter(_shift(text, at) for at, page in enumerate(edges) for _, text, *_ in page)
     often = min(3, max(2, len(pages)))
-    for at, (page, edge, aside) in enumerate(zip(pages, edges, asides, strict=True)):
+    for at, (page, edge, keys) in enumerate(zip(pages, edges, heads, strict=True)):
+        *times, aside_times = (max(counts[key] for key in one) for one in keys)
         usual = median_low(map(height_of, page.strips)) if page.strips else 0
         left_out = set[int]()
-        for above, text, number, outermost, apart in edge:
-            strip, count, shift = page.strips[number], counts[above, _key(text)], _shift(text, at)
+        for (_, text, number, outermost, apart), count in zip(edge, times, strict=True):
+            strip, shift = page.strips[number], _shift(text, at)
             is_known = shift is None or shift + at <= len(pages) or shifts[shift] > 1
             is_number = len(pages) > 1 and outermost and is_known and _PAGE_NUMBER.fullmatch(text)
             is_title = texts[text] == 1 and height_of(strip) > _LARGE * usual
@@ -163,12 +178,27 @@ def without_heads(pages: Sequence[Page]) -> Iterator[Page]:
             if (is_number and apart) or (is_again and not is_title):
                 left_out.add(number)
         strips = [strip for number, strip in enumerate(page.strips) if number not in left_out]
-        yield replace(page, strips=strips, aside=[] if counts[aside] >= often else page.aside)
+        aside = [] if aside_times >= often else page.aside
+        yield replace(page, strips=strips, aside=aside) if strips or aside else page
+
+
+def _heads(above: bool | None, strip: Strip, at: int, count: int) -> set[_Head]:
+    """What a strip may be as a running head of a page, counted from 0: its text, and that with a shift for each number
+    that may be the page's. One amid a text is at most the count of the pages: that of an invoice may be 1001."""
+    text = "\t".join(map(said, strip))
+    keys = {text}
+    if len(text) <= _LONGEST:
+        amid = (number for number in _NUMBER.finditer(text) if int(number[1]) <= count)
+        for number in chain(_PART.finditer(text), amid):
+            if number[1].isdecimal():
+                keys.add(f"{text[: number.start(1)]}\0{int(number[1]) - at}\0{text[number.end(1) :]}")
+    return {(above, key.replace("\t", " ")) for key in keys}
 
 
 def _shift(text: str, at: int) -> int | None:
-    """How far a text that is a number is from that of its page, counted from 0."""
-    return int(text) - at if re.fullmatch("[0-9]{1,9}", text) else None
+    """How far a text that is a page number is from that of its page, counted from 0; None if it is a Roman one."""
+    found = _PAGE_NUMBER.fullmatch(text)
+    return int(found[1]) - at if found and found[1].isdecimal() else None
 
 
 def _edge_strips(page: Page) -> Iterator[tuple[bool, str, int, bool, bool]]:
@@ -187,10 +217,6 @@ def _edge_strips(page: Page) -> Iterator[tuple[bool, str, int, bool, bool]]:
                 apart = depth
         for depth, (number, strip) in enumerate(inward[: max(apart, min(within, 1))]):
             yield above, said(words_of(strip)), number, depth == 0, depth < apart
-
-
-def _key(text: str) -> str:
-    return re.sub(r"\d+", "0", text)
 
 
 def in_order(line: Line) -> Line:
