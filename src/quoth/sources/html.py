@@ -7,7 +7,7 @@ scripts would add.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -41,9 +41,15 @@ _EMPTY = re.compile(
 _DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
 _COUNT = re.compile(r"[(\[]?\d{1,5}([.:]\d{1,5})?[a-z]?[.)\]]?")
 """The number of a line or a verse."""
+_MARK = re.compile(r"[0-9]{1,4}|[a-z]|[*†‡§¶]{1,3}")
+"""Of a note."""
+_MOVED = {"up": "super", "down": "sub"}
+_NOTES = re.compile(r"(?i)(?:^|.*[\W_])(?:mso)?(?:foot|end)note.*|note-?ref")
+"""Classes of a note's mark."""
 _DEEPEST = 500
 _MOST_SPANNED = 100
 _ENDS = ',.;:!?…—–)”’»"'
+_CLOSING = {*'.,;:!?…)”’»"'}
 _SPACE = Piece(" ", ())
 _MOST_PIECES = 9
 """Of a label."""
@@ -164,10 +170,10 @@ class _Writer:
                 text.gap("\n" if child.tag in ("ul", "ol") and node.tag == "li" else "\n\n")
                 self.append(child, where, depth + 1)
                 text.gap("\n" if child.tag in ("ul", "ol", "p") and node.tag == "li" else "\n\n")
-            elif (shown := self._shown(child)) in LEVELS:
+            elif (shown := self._shown(child, text.before)) in LEVELS:
                 before, said = text.before, child.text().strip() if shown == "super" else ""
                 text.pieces(self._level(child, where, shown, before))
-                if said.isdigit() and is_verse(said, before, _behind(child), bool(child.attributes)):
+                if said.isdigit() and is_verse(said, before, _behind(child), bool({*child.attributes} - {"style"})):
                     text.gap(" ")
             else:
                 ahead, behind = _apart(child, shown, text.before)
@@ -175,18 +181,19 @@ class _Writer:
                 self.append(child, where, depth + 1)
                 text.gap(" " if behind else "")
 
-    def _shown(self, node: Any) -> str:
-        """How an element is shown: "super", "sub" or "apart"; "" if it is like the text around it."""
+    def _shown(self, node: Any, before: str) -> str:
+        """How an element behind this text is shown: "super", "sub" or "apart"; "" if it is like the text around it."""
         given = node.attributes
         if node.tag in ("sup", "sub"):
             return "super" if node.tag == "sup" else "sub"
         if _REFERENCES & {given.get("role"), *(given.get("epub:type") or "").split()}:
             return "super"
-        if own := shown_as(given.get("style") or ""):
-            return own
-        names = (given.get("class") or "").split() if self._classes else ()
+        names = (given.get("class") or "").split()
         found = (self._classes.get((tag, name)) for name in names for tag in (node.tag, ""))
-        return next(filter(None, found), "")
+        shown = shown_as(given.get("style") or "") or next(filter(None, found), "")
+        if shown in _MOVED:
+            shown = _MOVED[shown] if _is_script(node, before) else ""
+        return shown or ("super" if _is_mark(node, names, before) else "")
 
     def _level(self, node: Any, path: str, shown: str, before: str) -> list[Piece]:
         """A superscript or a subscript as one piece."""
@@ -280,7 +287,8 @@ class _Writer:
                 self._texts(child, where, pieces, is_raised)
                 pieces.append(_SPACE)
             else:
-                before, shown = "".join(piece.text for piece in pieces[-3:])[-2:], self._shown(child)
+                before = "".join(piece.text for piece in pieces[-3:])[-2:]
+                shown = self._shown(child, before)
                 if shown in LEVELS and not is_raised:
                     pieces += self._level(child, where, shown, before)
                     continue
@@ -310,6 +318,26 @@ def _append_characters(text: Text, node: Any, path: str) -> None:
         if number:
             text.gap("\n" if line.strip() else "\n\n")
         text.add(line.rstrip(), path)
+
+
+def _is_script(node: Any, before: str) -> bool:
+    """Whether an element that is moved up or down is a superscript or a subscript: attached to the text before, or a
+    number attached to that behind; not a letter inside of a word."""
+    said, after = node.text().strip(), _behind(node)[:1]
+    if before[-1:].strip():
+        return not (said.isalpha() and before[-1].isalpha() and after.isalpha())
+    return said.isdigit() and after.isalnum()
+
+
+def _is_mark(node: Any, names: Sequence[str], before: str) -> bool:
+    """Whether an element right behind a word is the mark of a note: a link to a place, or of a class for such marks."""
+    is_link = node.tag == "a" and "#" in (node.attributes.get("href") or "")
+    if not (is_link or any(map(_NOTES.fullmatch, names))) or not _MARK.fullmatch(said := node.text().strip()):
+        return False
+    if _behind(node)[:1].isalnum() or not (before[-1:].isalnum() or (before[-1:] in _CLOSING and not said.isalpha())):
+        return False
+    ahead = node.prev  # of several links, 1,2, the second is no mark of the first
+    return ahead is None or not before.isascii() or (ahead.tag != "a" and any(map(str.isalnum, ahead.text() or "")))
 
 
 def _behind(node: Any) -> str:
