@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from quoth.sources import controls, tables
+from quoth.sources import controls, mathml, tables
 from quoth.sources.css import classes_of, shown_as
 from quoth.sources.files import decode, meant
 from quoth.sources.levels import LEVELS, is_verse
@@ -150,6 +150,10 @@ class _Writer:
                 continue
             elif child.tag == "br":
                 text.gap("\n")
+            elif mathml.is_formula(child):
+                text.gap(" " if _is_set_off(child) else "")
+                text.pieces([Piece(mathml.said(child), (where,))])
+                text.gap(" " if _is_set_off(child) else "")
             elif child.tag in controls.TAGS:
                 self._control(child, where)
             elif child.tag == "table" and (rows := self._rows(child, where)):
@@ -281,6 +285,9 @@ class _Writer:
                 pieces.append(_SPACE)
             elif is_left_out(child):
                 continue
+            elif mathml.is_formula(child):
+                formula = mathml.said(child)
+                pieces.append(Piece(f" {formula} " if _is_set_off(child) else formula, (where,)))
             elif child.tag in controls.TAGS:
                 self._in_cell(child, where, pieces)
             elif _BLOCKS.fullmatch(child.tag) or child.tag == "li":
@@ -307,6 +314,11 @@ class _Writer:
             pieces[-1] = pieces[-1]._replace(text=pieces[-1].text.rstrip())
             pieces.append(Piece(":", ()))
         pieces += [_SPACE, Piece(said, (path,)), _SPACE] if said else []
+
+
+def _is_set_off(formula: Any) -> bool:
+    """Whether a formula has a line of its own."""
+    return bool(formula.attributes.get("display") == "block")
 
 
 def _append_characters(text: Text, node: Any, path: str) -> None:
