@@ -172,6 +172,19 @@ def test_a_cell_spans_rows_of_its_part_of_the_table(rows: str, text: str) -> Non
         ("<p>in the Hofgarten,<span class=lnum>10</span><br>And drank", "in the Hofgarten, 10\nAnd drank"),
         ("<p><span id=v1>१</span><span>नारायणं</span>", "१ नारायणं"),
         ("<style>.n {float: right}</style><p>she said <span class=n>20</span>to me", "she said 20 to me"),
+        (
+            "<p>the cruellest<span class=linenum>10</span> month so<b class=v-num>17</b>loved",
+            "the cruellest 10 month so 17 loved",
+        ),
+        (
+            "<p><b class=vn>19</b>and <i class=x>20</i>It of<i class=x>10</i> <em id=v2>3</em>whom",
+            "19 and 20 It of 10 3 whom",
+        ),
+        (
+            "<p>H<b class=x>2</b>O, <b class=x>5</b>kg, <code>arg<i class=x>1</i></code>, MP<b class=x>3</b>",
+            "H2O, 5kg, arg1, MP3",
+        ),
+        ("<table><tr><td>a<td>so<span class=v>17</span>loved<tr><td>b<td>c</table>", "a | so 17 loved\nb | c"),
         ("<p>It costs <span class=a>9.</span><span class=b>99</span><br>", "It costs 9.99"),
         (
             "<p>On the <span class=x>1</span>st of May, COVID-<span class=y>19</span> and",

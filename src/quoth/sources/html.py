@@ -7,18 +7,19 @@ scripts would add.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
 from quoth.sources import controls, mathml, tables
+from quoth.sources.beside import apart, behind, is_mark, is_script
 from quoth.sources.css import classes_of, shown_as
 from quoth.sources.files import decode, meant
 from quoth.sources.levels import LEVELS, is_verse
 from quoth.sources.numbers import written
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
-from quoth.sources.unread import has_own, is_inside, is_left_out
+from quoth.sources.unread import is_inside, is_left_out
 
 _REFERENCES = {"noteref", "doc-noteref"}
 _BLOCKS = re.compile(
@@ -39,17 +40,9 @@ _EMPTY = re.compile(
 )
 """An element that XML lets end where it begins; HTML would put all that follows into it."""
 _DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
-_COUNT = re.compile(r"[(\[]?\d{1,5}([.:]\d{1,5})?[a-z]?[.)\]]?")
-"""The number of a line or a verse."""
-_MARK = re.compile(r"[0-9]{1,4}|[a-z]|[*†‡§¶]{1,3}")
-"""Of a note."""
 _MOVED = {"up": "super", "down": "sub"}
-_NOTES = re.compile(r"(?i)(?:^|.*[\W_])(?:mso)?(?:foot|end)note.*|note-?ref")
-"""Classes of a note's mark."""
 _DEEPEST = 500
 _MOST_SPANNED = 100
-_ENDS = ',.;:!?…—–)”’»"'
-_CLOSING = {*'.,;:!?…)”’»"'}
 _SPACE = Piece(" ", ())
 _MOST_PIECES = 9
 """Of a label."""
@@ -177,13 +170,13 @@ class _Writer:
             elif (shown := self._shown(child, text.before)) in LEVELS:
                 before, said = text.before, child.text().strip() if shown == "super" else ""
                 text.pieces(self._level(child, where, shown, before))
-                if said.isdigit() and is_verse(said, before, _behind(child), bool({*child.attributes} - {"style"})):
+                if said.isdigit() and is_verse(said, before, behind(child), bool({*child.attributes} - {"style"})):
                     text.gap(" ")
             else:
-                ahead, behind = _apart(child, shown, text.before)
+                ahead, after = apart(child, shown, text.before)
                 text.gap(" " if ahead else "")
                 self.append(child, where, depth + 1)
-                text.gap(" " if behind else "")
+                text.gap(" " if after else "")
 
     def _shown(self, node: Any, before: str) -> str:
         """How an element behind this text is shown: "super", "sub" or "apart"; "" if it is like the text around it."""
@@ -196,8 +189,8 @@ class _Writer:
         found = (self._classes.get((tag, name)) for name in names for tag in (node.tag, ""))
         shown = shown_as(given.get("style") or "") or next(filter(None, found), "")
         if shown in _MOVED:
-            shown = _MOVED[shown] if _is_script(node, before) else ""
-        return shown or ("super" if _is_mark(node, names, before) else "")
+            shown = _MOVED[shown] if is_script(node, before) else ""
+        return shown or ("super" if is_mark(node, names, before) else "")
 
     def _level(self, node: Any, path: str, shown: str, before: str) -> list[Piece]:
         """A superscript or a subscript as one piece."""
@@ -299,10 +292,10 @@ class _Writer:
                 if shown in LEVELS and not is_raised:
                     pieces += self._level(child, where, shown, before)
                     continue
-                ahead, behind = _apart(child, shown, before)
+                ahead, after = apart(child, shown, before)
                 pieces += [_SPACE] * ahead
                 self._texts(child, where, pieces, is_raised)
-                pieces += [_SPACE] * behind
+                pieces += [_SPACE] * after
 
     def _in_cell(self, control: Any, path: str, pieces: list[Piece]) -> None:
         (name, _), said = self._named(control), controls.value(control)
@@ -330,61 +323,6 @@ def _append_characters(text: Text, node: Any, path: str) -> None:
         if number:
             text.gap("\n" if line.strip() else "\n\n")
         text.add(line.rstrip(), path)
-
-
-def _is_script(node: Any, before: str) -> bool:
-    """Whether an element that is moved up or down is a superscript or a subscript: attached to the text before, or a
-    number attached to that behind; not a letter inside of a word."""
-    said, after = node.text().strip(), _behind(node)[:1]
-    if before[-1:].strip():
-        return not (said.isalpha() and before[-1].isalpha() and after.isalpha())
-    return said.isdigit() and after.isalnum()
-
-
-def _is_mark(node: Any, names: Sequence[str], before: str) -> bool:
-    """Whether an element right behind a word is the mark of a note: a link to a place, or of a class for such marks."""
-    is_link = node.tag == "a" and "#" in (node.attributes.get("href") or "")
-    if not (is_link or any(map(_NOTES.fullmatch, names))) or not _MARK.fullmatch(said := node.text().strip()):
-        return False
-    if _behind(node)[:1].isalnum() or not (before[-1:].isalnum() or (before[-1:] in _CLOSING and not said.isalpha())):
-        return False
-    ahead = node.prev  # of several links, 1,2, the second is no mark of the first
-    return ahead is None or not before.isascii() or (ahead.tag != "a" and any(map(str.isalnum, ahead.text() or "")))
-
-
-def _behind(node: Any) -> str:
-    """The text right behind an element."""
-    after = node.next
-    return (
-        ""
-        if after is None or after.tag == "br"
-        else (after.text_content or "" if after.tag == "-text" else after.text())
-    )
-
-
-def _only_text(node: Any) -> str:
-    """The text of an element that has nothing else, or of the only element in it."""
-    child = node.child
-    if child is not None and child.next is None and child.tag in ("span", "a", "b", "i"):
-        child = child.child
-    is_all = child is not None and child.next is None and child.tag == "-text"
-    return (child.text_content or "").strip() if is_all else ""
-
-
-def _apart(node: Any, shown: str, before: str) -> tuple[bool, bool]:
-    """Whether the number of a line or a verse is to be kept apart from the text before, and from that behind."""
-    if node.tag not in ("span", "a") or not (node.attributes or shown) or not _COUNT.fullmatch(_only_text(node)):
-        return False, False
-    if shown:
-        return True, True
-    after = node.next
-    while after is not None and after.tag == "-text" and not has_own(after):
-        after = after.next
-    is_last = after is None or after.tag == "br"
-    follows = "" if is_last else _behind(node)[:1]
-    ends_line = is_last and (before[-1:].isalpha() or (before[-1:] in _ENDS and before[:-1].isalpha()))
-    begins_line = not before.strip() and follows.isalpha() and not ("a" <= follows <= "z")
-    return ends_line, begins_line and not is_inside(node, "pre")
 
 
 def _is_bold(cell: Any) -> bool:
