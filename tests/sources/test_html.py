@@ -242,7 +242,7 @@ def test_what_is_only_laid_out_is_not_raised(body: str, text: str) -> None:
     ("body", "text"),
     [
         ("in 1999<a class=footnote-reference href=#id4>2</a>.", "in 1999²."),
-        ("in 1999<a href=#footnote-7>7</a><!-- x -->, so", "in 1999⁷, so"),
+        ("in 1999<!-- x --><a href=#footnote-7>7</a><!-- x -->, so", "in 1999⁷, so"),
         ("in 1999<a rel=footnote href=#fn:1>8</a> a word<a href=notes.html#a>b</a>", "in 1999⁸ a wordᵇ"),
         ("“Yes.”<a href=#n>12</a> It<a href=#a>*</a>", "“Yes.”¹² It*"),
         ("in 1998<span class=footnote>1</span> or 1998<span class=MsoFootnoteReference>2</span>", "in 1998¹ or 1998²"),

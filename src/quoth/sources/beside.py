@@ -39,13 +39,23 @@ def is_mark(node: Any, names: Sequence[str], before: str) -> bool:
         return False
     if behind(node)[:1].isalnum() or not (before[-1:].isalnum() or (before[-1:] in _CLOSING and not said.isalpha())):
         return False
-    ahead = node.prev  # of several links, 1,2, the second is no mark of the first
+    ahead = _ahead(node)  # of several links, 1,2, the second is no mark of the first
     return ahead is None or not before.isascii() or (ahead.tag != "a" and any(map(str.isalnum, ahead.text() or "")))
+
+
+def _ahead(node: Any) -> Any:
+    """The element or the text right before an element; None if there is none."""
+    ahead = node.prev
+    while ahead is not None and ahead.tag == "-comment":
+        ahead = ahead.prev
+    return ahead
 
 
 def behind(node: Any) -> str:
     """The text right behind an element."""
     after = node.next
+    while after is not None and after.tag == "-comment":
+        after = after.next
     return (
         ""
         if after is None or after.tag == "br"
@@ -85,7 +95,8 @@ def apart(node: Any, shown: str, before: str) -> tuple[bool, bool]:
 def _between(node: Any) -> tuple[bool, bool]:
     """Whether a number is attached to a word before it, and to one behind it: not to a symbol, as in H2O, nor to what
     a number is written with, as in 1st, 5kg and COVID-19."""
-    text = (node.prev.text() or "") if node.prev is not None and node.prev.tag != "br" else ""
+    beside = _ahead(node)
+    text = "" if beside is None or beside.tag == "br" else beside.text() or ""
     ahead, after = _LAST_WORD.search(text), _FIRST_WORD.match(behind(node))
     is_word = ahead is not None and (len(ahead[0]) > _SYMBOL or ahead[0].islower())
     is_next = after is not None and (len(after[0]) > _SYMBOL or (ahead is not None and after[0].islower()))
