@@ -172,6 +172,19 @@ def test_a_cell_spans_rows_of_its_part_of_the_table(rows: str, text: str) -> Non
         ("<p>in the Hofgarten,<span class=lnum>10</span><br>And drank", "in the Hofgarten, 10\nAnd drank"),
         ("<p><span id=v1>१</span><span>नारायणं</span>", "१ नारायणं"),
         ("<style>.n {float: right}</style><p>she said <span class=n>20</span>to me", "she said 20 to me"),
+        (
+            "<p>the cruellest<span class=linenum>10</span> month so<b class=v-num>17</b>loved",
+            "the cruellest 10 month so 17 loved",
+        ),
+        (
+            "<p><b class=vn>19</b>and <i class=x>20</i>It of<i class=x>10</i> <em id=v2>3</em>whom",
+            "19 and 20 It of 10 3 whom",
+        ),
+        (
+            "<p>H<b class=x>2</b>O, <b class=x>5</b>kg, <code>arg<i class=x>1</i></code>, MP<b class=x>3</b>",
+            "H2O, 5kg, arg1, MP3",
+        ),
+        ("<table><tr><td>a<td>so<span class=v>17</span>loved<tr><td>b<td>c</table>", "a | so 17 loved\nb | c"),
         ("<p>It costs <span class=a>9.</span><span class=b>99</span><br>", "It costs 9.99"),
         (
             "<p>On the <span class=x>1</span>st of May, COVID-<span class=y>19</span> and",
@@ -181,6 +194,65 @@ def test_a_cell_spans_rows_of_its_part_of_the_table(rows: str, text: str) -> Non
 )
 def test_what_is_raised_or_beside_the_text_is_not_glued_to_it(body: str, text: str) -> None:
     assert read(f"<body>{body}</body>".encode()).text == text
+
+
+@pytest.mark.parametrize(
+    ("style", "sign"),
+    [
+        ("position:relative; top:-.5em; font-size:60%", "⁶"),
+        ("POSITION: RELATIVE; TOP: -5PX", "⁶"),
+        ("position:relative;bottom:4pt", "⁶"),
+        ("position:relative;top:-4.0pt;mso-text-raise:4.0pt", "⁶"),
+        ("font-size:60%;vertical-align:4px", "⁶"),
+        ("vertical-align: 30%", "⁶"),
+        ("vertical-align: text-top", "⁶"),
+        ("vertical-align:top", "⁶"),
+        ("font-variant-position:super", "⁶"),
+        ("font-variant-position: sub", "₆"),
+        ("vertical-align: -.25em", "₆"),
+        ("vertical-align:text-bottom", "₆"),
+        ("position:relative; top: 3px", "₆"),
+        ("position:relative; bottom: -1ex", "₆"),
+        ("top: -1em", "6"),
+        ("padding-top: -1em; position: relative", "6"),
+        ("vertical-align: 1px", "6"),
+        ("vertical-align: baseline", "6"),
+    ],
+)
+def test_what_a_style_moves_up_or_down_is_raised_or_lowered(style: str, sign: str) -> None:
+    body = f"<p>4×10<span style='{style}'>6</span> a"
+    assert read(f"<body>{body}</body>".encode()).text == f"4×10{sign} a"
+    sheet = f"<style>span.x {{{style}}}</style><p>4×10<span class=x>6</span> a<table><tr><td>x<td>10<span class=x>6"
+    assert read(sheet.encode()).text == f"4×10{sign} a\n\nx | 10{sign}"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("L<i style='vertical-align:.2em'>A</i>T<i style='position:relative;top:.5ex'>E</i>X", "LATEX"),
+        ("see <b style='position:relative;top:2px'>ls</b> of <b style='vertical-align:top'>2019</b>", "see ls of 2019"),
+        ("of <i style='vertical-align:4px'>14</i>C", "of ¹⁴C"),
+    ],
+)  # fmt: skip
+def test_what_is_only_laid_out_is_not_raised(body: str, text: str) -> None:
+    assert read(f"<body><p>{body}</body>".encode()).text == text
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("in 1999<a class=footnote-reference href=#id4>2</a>.", "in 1999²."),
+        ("in 1999<!-- x --><a href=#footnote-7>7</a><!-- x -->, so", "in 1999⁷, so"),
+        ("in 1999<a rel=footnote href=#fn:1>8</a> a word<a href=notes.html#a>b</a>", "in 1999⁸ a wordᵇ"),
+        ("“Yes.”<a href=#n>12</a> It<a href=#a>*</a>", "“Yes.”¹² It*"),
+        ("in 1998<span class=footnote>1</span> or 1998<span class=MsoFootnoteReference>2</span>", "in 1998¹ or 1998²"),
+        ("word<a href=#a>1</a>,<a href=#b>2</a>", "word¹,²"),
+        ("see <a href=#a>1</a>,<a href=#b>2</a> and [<a href=#c>3</a>], §<a href=#d>4</a>", "see 1,2 and [3], §4"),
+        ("<a href=#a>a</a><a href=#b>b</a> plan<a href=#b>s</a>ed <a href=https://x.org>1999</a>", "ab plansed 1999"),
+    ],
+)
+def test_links_to_notes_are_their_marks(body: str, text: str) -> None:
+    assert read(f"<body><p>{body}</body>".encode()).text == text
 
 
 @pytest.mark.parametrize(

@@ -136,3 +136,14 @@ def test_notes_have_their_marks(way: str, marks: str) -> None:
 
 def test_a_document_of_a_library_has_no_facts_of_its_template() -> None:
     assert docx.read(by_python_docx("Words.")).metadata == {}
+
+
+def test_marks_of_notes_are_raised_without_their_styles() -> None:
+    custom = '<w:r><w:footnoteReference w:customMarkFollows="1" w:id="2"/><w:t>4</w:t></w:r>'
+    body = para(r("In 1999"), custom, r(", 1998"), r("5", '<w:rStyle w:val="EndnoteReference"/>'), r(" and 1997"))
+    body += para(r("1996"), r("7", '<w:rStyle w:val="Other"/>'))
+    assert docx.read(word(body)).text == "In 1999⁴, 1998⁵ and 1997\n\n19967"
+    named = '<w:rStyle w:val="FootnoteReference"/><w:vertAlign w:val="baseline"/>'
+    assert docx.read(word(para(r("see note "), r("5", named)))).text == "see note 5"
+    damaged = repacked(word(body), lambda name, part: b"nonsense" if name.endswith("styles.xml") else part)
+    assert docx.read(damaged).text.startswith("In 1999⁴, 1998⁵")

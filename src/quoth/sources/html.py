@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from quoth.sources import controls, tables
+from quoth.sources import controls, mathml, tables
+from quoth.sources.beside import apart, behind, is_mark, is_script
 from quoth.sources.css import classes_of, shown_as
 from quoth.sources.files import decode, meant
 from quoth.sources.levels import LEVELS, is_verse
 from quoth.sources.numbers import written
 from quoth.sources.source import Piece, Source, Text
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
-from quoth.sources.unread import has_own, is_inside, is_left_out
+from quoth.sources.unread import is_inside, is_left_out
 
 _REFERENCES = {"noteref", "doc-noteref"}
 _BLOCKS = re.compile(
@@ -39,11 +40,9 @@ _EMPTY = re.compile(
 )
 """An element that XML lets end where it begins; HTML would put all that follows into it."""
 _DATES = ("article:published_time", "article:modified_time", "date", "dcterms.date", "dc.date")
-_COUNT = re.compile(r"[(\[]?\d{1,5}([.:]\d{1,5})?[a-z]?[.)\]]?")
-"""The number of a line or a verse."""
+_MOVED = {"up": "super", "down": "sub"}
 _DEEPEST = 500
 _MOST_SPANNED = 100
-_ENDS = ',.;:!?…—–)”’»"'
 _SPACE = Piece(" ", ())
 _MOST_PIECES = 9
 """Of a label."""
@@ -144,6 +143,10 @@ class _Writer:
                 continue
             elif child.tag == "br":
                 text.gap("\n")
+            elif mathml.is_formula(child):
+                text.gap(" " if _is_set_off(child) else "")
+                text.pieces([Piece(mathml.said(child), (where,))])
+                text.gap(" " if _is_set_off(child) else "")
             elif child.tag in controls.TAGS:
                 self._control(child, where)
             elif child.tag == "table" and (rows := self._rows(child, where)):
@@ -164,29 +167,30 @@ class _Writer:
                 text.gap("\n" if child.tag in ("ul", "ol") and node.tag == "li" else "\n\n")
                 self.append(child, where, depth + 1)
                 text.gap("\n" if child.tag in ("ul", "ol", "p") and node.tag == "li" else "\n\n")
-            elif (shown := self._shown(child)) in LEVELS:
+            elif (shown := self._shown(child, text.before)) in LEVELS:
                 before, said = text.before, child.text().strip() if shown == "super" else ""
                 text.pieces(self._level(child, where, shown, before))
-                if said.isdigit() and is_verse(said, before, _behind(child), bool(child.attributes)):
+                if said.isdigit() and is_verse(said, before, behind(child), bool({*child.attributes} - {"style"})):
                     text.gap(" ")
             else:
-                ahead, behind = _apart(child, shown, text.before)
+                ahead, after = apart(child, shown, text.before)
                 text.gap(" " if ahead else "")
                 self.append(child, where, depth + 1)
-                text.gap(" " if behind else "")
+                text.gap(" " if after else "")
 
-    def _shown(self, node: Any) -> str:
-        """How an element is shown: "super", "sub" or "apart"; "" if it is like the text around it."""
+    def _shown(self, node: Any, before: str) -> str:
+        """How an element behind this text is shown: "super", "sub" or "apart"; "" if it is like the text around it."""
         given = node.attributes
         if node.tag in ("sup", "sub"):
             return "super" if node.tag == "sup" else "sub"
         if _REFERENCES & {given.get("role"), *(given.get("epub:type") or "").split()}:
             return "super"
-        if own := shown_as(given.get("style") or ""):
-            return own
-        names = (given.get("class") or "").split() if self._classes else ()
+        names = (given.get("class") or "").split()
         found = (self._classes.get((tag, name)) for name in names for tag in (node.tag, ""))
-        return next(filter(None, found), "")
+        shown = shown_as(given.get("style") or "") or next(filter(None, found), "")
+        if shown in _MOVED:
+            shown = _MOVED[shown] if is_script(node, before) else ""
+        return shown or ("super" if is_mark(node, names, before) else "")
 
     def _level(self, node: Any, path: str, shown: str, before: str) -> list[Piece]:
         """A superscript or a subscript as one piece."""
@@ -274,20 +278,24 @@ class _Writer:
                 pieces.append(_SPACE)
             elif is_left_out(child):
                 continue
+            elif mathml.is_formula(child):
+                formula = mathml.said(child)
+                pieces.append(Piece(f" {formula} " if _is_set_off(child) else formula, (where,)))
             elif child.tag in controls.TAGS:
                 self._in_cell(child, where, pieces)
             elif _BLOCKS.fullmatch(child.tag) or child.tag == "li":
                 self._texts(child, where, pieces, is_raised)
                 pieces.append(_SPACE)
             else:
-                before, shown = "".join(piece.text for piece in pieces[-3:])[-2:], self._shown(child)
+                before = "".join(piece.text for piece in pieces[-3:])[-2:]
+                shown = self._shown(child, before)
                 if shown in LEVELS and not is_raised:
                     pieces += self._level(child, where, shown, before)
                     continue
-                ahead, behind = _apart(child, shown, before)
+                ahead, after = apart(child, shown, before)
                 pieces += [_SPACE] * ahead
                 self._texts(child, where, pieces, is_raised)
-                pieces += [_SPACE] * behind
+                pieces += [_SPACE] * after
 
     def _in_cell(self, control: Any, path: str, pieces: list[Piece]) -> None:
         (name, _), said = self._named(control), controls.value(control)
@@ -301,6 +309,11 @@ class _Writer:
         pieces += [_SPACE, Piece(said, (path,)), _SPACE] if said else []
 
 
+def _is_set_off(formula: Any) -> bool:
+    """Whether a formula has a line of its own."""
+    return bool(formula.attributes.get("display") == "block")
+
+
 def _append_characters(text: Text, node: Any, path: str) -> None:
     said = node.text_content or ""
     if not is_inside(node, "pre"):
@@ -310,41 +323,6 @@ def _append_characters(text: Text, node: Any, path: str) -> None:
         if number:
             text.gap("\n" if line.strip() else "\n\n")
         text.add(line.rstrip(), path)
-
-
-def _behind(node: Any) -> str:
-    """The text right behind an element."""
-    after = node.next
-    return (
-        ""
-        if after is None or after.tag == "br"
-        else (after.text_content or "" if after.tag == "-text" else after.text())
-    )
-
-
-def _only_text(node: Any) -> str:
-    """The text of an element that has nothing else, or of the only element in it."""
-    child = node.child
-    if child is not None and child.next is None and child.tag in ("span", "a", "b", "i"):
-        child = child.child
-    is_all = child is not None and child.next is None and child.tag == "-text"
-    return (child.text_content or "").strip() if is_all else ""
-
-
-def _apart(node: Any, shown: str, before: str) -> tuple[bool, bool]:
-    """Whether the number of a line or a verse is to be kept apart from the text before, and from that behind."""
-    if node.tag not in ("span", "a") or not (node.attributes or shown) or not _COUNT.fullmatch(_only_text(node)):
-        return False, False
-    if shown:
-        return True, True
-    after = node.next
-    while after is not None and after.tag == "-text" and not has_own(after):
-        after = after.next
-    is_last = after is None or after.tag == "br"
-    follows = "" if is_last else _behind(node)[:1]
-    ends_line = is_last and (before[-1:].isalpha() or (before[-1:] in _ENDS and before[:-1].isalpha()))
-    begins_line = not before.strip() and follows.isalpha() and not ("a" <= follows <= "z")
-    return ends_line, begins_line and not is_inside(node, "pre")
 
 
 def _is_bold(cell: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from quoth.sources import controls
 
 _LEFT_OUT = re.compile(
-    "script|style|noscript|template|nav|footer|aside|button|datalist|svg|math|iframe|object|canvas|audio|video|dialog|"
+    "script|style|noscript|template|nav|footer|aside|button|datalist|svg|iframe|object|canvas|audio|video|dialog|"
     "menu|head|del|s|strike|r[tp]|rtc|[!_].*|-comment"
 )
 _ROLES = {"navigation", "banner", "contentinfo", "search", "complementary", "menu", "menubar", "dialog"}
@@ -29,7 +29,12 @@ def is_left_out(node: Any) -> bool:
     roles = {given.get("role"), *(given.get("epub:type") or "").split()}
     if _LEFT_OUT.fullmatch(node.tag) and not (node.tag == "aside" and roles & _NOTES):
         return not (node.tag == "button" and _HEADING.fullmatch(node.parent.tag))  # which shows what is below
-    if _HIDDEN.search(given.get("style") or "") or (node.tag == "form" and _is_bare(node)) or _is_menu(node):
+    is_formula = node.child is not None and node.child.tag == "math"  # hidden for a picture of it
+    if (
+        (_HIDDEN.search(given.get("style") or "") and not is_formula)
+        or (node.tag == "form" and _is_bare(node))
+        or _is_menu(node)
+    ):
         return True
     is_shut = "hidden" in given and given["hidden"] != "until-found"
     hidden = is_shut or given.get("aria-hidden") == "true" or given.get("role") in _ROLES

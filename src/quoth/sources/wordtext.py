@@ -3,6 +3,7 @@
 Knows what was deleted, is hidden, raised or asked for, and what a form is filled with. Does not know lists and tables.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -21,6 +22,8 @@ _FILLED = {"text", "date", "dropDownList", "comboBox", "checkbox"}
 _LEFT_OUT = ("}del", "}moveFrom", "}instrText", "}Fallback", "}pPr", "}rPr")
 _ASKING = {"PlaceholderText", "Placeholder Text"}
 _ON, _OFF = "☒", "☐"
+_REFERENCE = re.compile(r"(?i)(?:foot|end)note\s?(?:reference|anchor|characters)")
+"""The styles of the marks of notes; they are raised also where the styles are damaged."""
 _MOST_RUNS = 200
 """Of a field, in which its text is looked for."""
 _LEVEL, _SAID, _LABEL = "quoth-level", "quoth-said", "quoth-label"
@@ -36,9 +39,13 @@ def prepare(root: Any, styles: Styles) -> None:
         said.text = ""
     for run in root.iter(W + "r"):
         properties = below(run, "rPr")
-        named = styles.based(attribute(below(properties, "rStyle")))
+        style = attribute(below(properties, "rStyle"))
+        named = styles.based(style)
         said = (below(each, "vertAlign") for each in (properties, *(below(style, "rPr") for style in named)))
         own = attribute(next((each for each in said if each is not None), None))
+        is_mark = any(below(run, f"{kind}Reference") is not None for kind in NOTES)
+        if is_mark or (not own and _REFERENCE.fullmatch(style)):
+            own = "superscript"
         if level := _LEVELS.get(own, "") if own else _moved(run):
             run.set(_LEVEL, level)
     for field in root.iter(W + "fldChar"):
