@@ -292,6 +292,40 @@ def test_formulas_lose_their_dollars_if_no_tex_is_left() -> None:
     )
 
 
+def test_front_matter_in_toml() -> None:
+    front = [
+        "+++",
+        'title = "A walk"',
+        "date = 2024-05-01",
+        "draft = true",
+        "weight = 7",
+        'tags = ["a", "b", 3]',
+        "see = [[1]]",
+        "[extra]",
+        'title = "No title"',
+        'author = """',
+        'Ann"""',
+        "+++ ",
+    ]
+    text = "\n".join([*front, "# Other", "", "Text +++ more."])
+    source = markdown.read(text)
+    assert source.text == "Other\n\nText +++ more."
+    points_back(text, source)
+    assert {name: value for name, value in source.metadata.items() if value} == {
+        "title": "A walk",
+        "date": "2024-05-01",
+        "draft": "true",
+        "weight": "7",
+        "tags": ["a", "b", "3"],
+        "author": "Ann",
+    }
+    for text in ("+++\nnot TOML\n+++\n\nb", "+++\na = 1\n\nb", "a\n+++\nb = 1\n+++", f"+++\na = {'[' * 9000}\n+++"):
+        source = markdown.read(text)
+        assert "+++" in source.text, text
+        assert not source.metadata.get("b")
+    assert markdown.read("+++\n+++\nb").text == "b"
+
+
 def test_wiki_links_of_front_matter() -> None:
     source = markdown.read('---\nup: [[Index]]\nsee:\n  - "[[A b|bee]]"\n  - [[C]]\nm: [[1, 2], [3]]\n---\nText')
     assert source.metadata == {"up": "Index", "see": ["bee", "C"]}
