@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quoth.corpus import bm25
-from quoth.corpus.bm25 import LiveWords, Query, Words, best_places, count, hashes, search
+from quoth.corpus.bm25 import LiveWords, Query, Words, best_places, count, hashes, indexed_text, search
 from quoth.corpus.corpus import Corpus
 from quoth.errors import CorruptionError
 from quoth.records import Document
@@ -266,6 +266,35 @@ def test_occurrences_by_hand() -> None:
     assert held(words, "the") == {0: 2}
     assert held(words, "北京") == held(words, "北") == held(words, "京") == {2: 1}
     assert held(words, "zebra") == held(words, "cats") == held(words, "") == {}
+
+
+@pytest.mark.parametrize(
+    ("title", "indexed"),
+    [
+        ("The cat saw the cats", "The cat saw the cats"),
+        ("x" * 1000, "x" * 1000),
+        ("x" * 1500, "x" * 1000),
+        ("京" * 1500, "京" * 1000),
+        ("cat " * 250, "cat " * 250),
+        ("cat " * 400, "cat " * 249 + "cat"),
+        (f"cat {'x' * 996} dog", f"cat {'x' * 996}"),
+        (f"cat {'x' * 997} dog", "cat"),
+        (" " * 1500, " " * 1000),
+    ],
+)
+def test_a_long_title_is_indexed_as_far_as_whole_words_go(title: str, indexed: str) -> None:
+    assert indexed_text(title, "a dog") == f"{indexed} a dog"
+
+
+def test_a_long_title_makes_each_passage_no_longer(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth", splitter="words:20")
+    title = " ".join(f"t{number}" for number in range(5_000))
+    corpus.add([Document("a", title, "one word more. " * 200)])
+    [part] = corpus.live_words
+    assert corpus.num_passages > 20
+    assert part.words.lengths_2P[0].max() < 300
+    assert (len(corpus.bm25("t7", 1)[0]), len(corpus.bm25("t4000", 1)[0])) == (1, 0)
+    assert next(corpus.passages()).title == title
 
 
 def test_a_character_that_is_a_term_too_counts_once_as_each() -> None:

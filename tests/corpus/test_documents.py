@@ -126,12 +126,12 @@ def test_columns_of_one_name_keep_all_their_cells(tmp_path: Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    write(tmp_path / "a.csv", "name,phone,,phone,phone (2),,\nAnn,1,2,3,4,5,\n")
+    write(tmp_path / "a.csv", "name,phone, ,phone,phone (2),,\nAnn,1,2,3,4,5,\n")
     columns = [[1], ["x"], ["y"], ["z"]]
     parquet.write_table(pyarrow.table(columns, ["id", "text", "text", "text"]), tmp_path / "b.parquet")
     row, record = read_documents(tmp_path)
-    assert row.text == "name: Ann | phone: 1 | : 2 | phone (2): 3 | phone (2) (2): 4 | (2): 5"
-    assert row.metadata == {"name": "Ann", "phone": "1", "": "2", "phone (2)": "3", "phone (2) (2)": "4", "(2)": "5"}
+    assert row.text == "name: Ann | phone: 1 | column 3: 2 | phone (2): 3 | phone (2) (2): 4 | column 6: 5"
+    assert row.metadata == dict(each.split(": ") for each in row.text.split(" | "))
     assert record == Document("1", "", "x", {"text (2)": "y", "text (3)": "z"})
 
 

@@ -239,6 +239,16 @@ def test_markdown_s_inline_markup(text: str, expected: str) -> None:
         ("[^1]\n\n[^1]: one\n\n    two\n[^2]:\n\nthree", "[1]\n\n[1] one\n\ntwo\n[2]\n\nthree"),
         ("<ruby>山<rp>(</rp><rt>やま</rt><rp>)</rp></ruby>の<ruby>道<rt>みち</ruby>", "山の道"),
         ("a %%hidden%% b\n\n%%\nnot\n\nshown\n%%\n\n`%%c%%` 5%%", "a b\n\n%%c%% 5%%"),
+        (
+            "for %%i in (*.txt) do copy %%i backup, then set %%NAME%% to Ada",
+            "for %%i in (*.txt) do copy %%i backup, then set %%NAME%% to Ada",
+        ),
+        ('for %%f in (*)\ndo "%%f" "%%~nf",%%f %%secret plan%% end', 'for %%f in (*) do "%%f" "%%~nf",%%f end'),
+        ("50%% of 20%% is less, and 7%%%% too", "50%% of 20%% is less, and 7%%%% too"),
+        ("%%secret plan%%\n\na %%secret%%, b (%% secret %%) c%%tel. 555%%d", "a , b () cd"),
+        ("计划%%秘密 计划%%进行 %%a\nb%%.\n\n%% a %%b%%c%%\n\n`%%i`", "计划进行 .\n\nb\n\n%%i"),
+        ("%%i is one.\n\nb\n\nset %%NAME%%", "%%i is one.\n\nb\n\nset"),
+        ("%%one\n\ntwo\n\nthree%%  \n\nfour", "four"),
         ("A line. ^name\n\n- item ^b-2\n  - inner\n\n^t1\n\nx ^2 y", "A line.\n\n- item\n- inner\n\nx ^2 y"),
         (
             "- [x] a\n- [ ] b\n1. [/] c\n2. [-] d\n\n- [>] e",
@@ -280,6 +290,40 @@ def test_formulas_lose_their_dollars_if_no_tex_is_left() -> None:
     assert markdown.read(r"$4\times10^{-3}$, $25^\circ$, $\frac{a^2}{b_1}$, $\text{CO}_2$").text == (
         r"4×10⁻³, 25°, $\frac{a²}{b₁}$, CO₂"
     )
+
+
+def test_front_matter_in_toml() -> None:
+    front = [
+        "+++",
+        'title = "A walk"',
+        "date = 2024-05-01",
+        "draft = true",
+        "weight = 7",
+        'tags = ["a", "b", 3]',
+        "see = [[1]]",
+        "[extra]",
+        'title = "No title"',
+        'author = """',
+        'Ann"""',
+        "+++ ",
+    ]
+    text = "\n".join([*front, "# Other", "", "Text +++ more."])
+    source = markdown.read(text)
+    assert source.text == "Other\n\nText +++ more."
+    points_back(text, source)
+    assert {name: value for name, value in source.metadata.items() if value} == {
+        "title": "A walk",
+        "date": "2024-05-01",
+        "draft": "true",
+        "weight": "7",
+        "tags": ["a", "b", "3"],
+        "author": "Ann",
+    }
+    for text in ("+++\nnot TOML\n+++\n\nb", "+++\na = 1\n\nb", "a\n+++\nb = 1\n+++", f"+++\na = {'[' * 9000}\n+++"):
+        source = markdown.read(text)
+        assert "+++" in source.text, text
+        assert not source.metadata.get("b")
+    assert markdown.read("+++\n+++\nb").text == "b"
 
 
 def test_wiki_links_of_front_matter() -> None:

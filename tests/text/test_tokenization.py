@@ -14,7 +14,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.records import Document
 from quoth.text.boundaries import MAY_END, MAY_START
-from quoth.text.tokenizer import FastTokenizer, PairTokenizer, TextTokenizer, TokenizedPassage, Tokens
+from quoth.text.tokenizer import READ_OF_TITLE, FastTokenizer, PairTokenizer, TextTokenizer, TokenizedPassage, Tokens
 from tiny import TEXT, TOKENIZERS, tiny_bert, tiny_roberta, tiny_sentencepiece
 
 PIECES = [
@@ -158,6 +158,15 @@ def test_long_passages_are_covered_by_windows_in_order(folder: Path) -> None:
             assert window.input_ids[: len(tokenizer.before)].tolist() == tokenizer.before
             assert window.input_ids[window.body.stop :].tolist() == tokenizer.after
     np.testing.assert_array_equal(plain.offsets_T2[-1], [len(text) - 1, len(text)])
+
+
+def test_of_a_long_title_no_more_is_tokenized_than_is_needed(tokenizer: TextTokenizer) -> None:
+    words = "Paris 北京 " * 10_000
+    [long] = tokenizer.passages(["The end."], [words])
+    [short] = tokenizer.passages(["The end."], [words[:500]])
+    assert [each.input_ids.tolist() for each in long.windows] == [each.input_ids.tolist() for each in short.windows]
+    assert long.offsets_T2.tolist() == short.offsets_T2.tolist()
+    assert max(len(prefix) for prefix, _ in tokenizer._recent) == READ_OF_TITLE + len(". ")
 
 
 def test_the_title_owns_no_token(tokenizer: TextTokenizer) -> None:

@@ -55,6 +55,8 @@ PassageRef = tuple[int, int]
 Ranking = list[tuple[float, PassageRef]]
 """Places with their scores, best first."""
 K1, B = 1.2, 0.75
+MOST_TITLE = 1000
+"""Characters of a title that are indexed: they are with every passage, so that a document needs room in proportion."""
 _SLACK = 1e-9
 """Bounds are widened by this share of themselves, which exceeds the rounding of a sum of scores."""
 _LOOKUP_COST = 8
@@ -147,7 +149,9 @@ def hashes(words: Iterable[str]) -> NDArray[np.uint64]:
 
 
 def indexed_text(title: str, text: str) -> str:
-    """The text by which a passage is searched."""
+    """The text by which a passage is searched: its own behind the title, or whole words of a long one."""
+    if len(title) > MOST_TITLE:
+        title = title[: MOST_TITLE + 1].rpartition(" ")[0] or title[:MOST_TITLE]
     return f"{title} {text}"
 
 

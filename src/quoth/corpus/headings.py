@@ -2,7 +2,8 @@
 
 A column speaks for headings if its first cell lacks what all others share (a number, a date, one length, a sign such as
 @); against them if its first cell is a number or a date like the others, or occurs again below. Numbers in equal steps
-(2019, 2020, 2021) may be headings. Rows above the first that is about as wide as the table are its title or notes.
+(1, 2, 3) may be headings, and so may years that follow each other (2019, 2020) if most rows below have no such years.
+Rows above the first that is about as wide as the table are its title or notes.
 
 Knows cells. Does not know files, and no words but `text`, the name that a table gives its texts.
 """
@@ -17,6 +18,7 @@ from quoth.corpus.dates import LONGEST, read
 Row = Sequence[str]
 _SAME = 3
 """Cells that are equally long by chance only rarely."""
+_LAST_YEAR, _DECADE = 2100, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ def find(rows: Sequence[Row], given: bool | None = None) -> Headings:
     if given is not None or "text" in rows[row]:
         return Headings(row, max(width, len(rows[row])), given is not False, True, given is not None)
     first, below = rows[row], rows[row + 1 :]
-    steps = _steps(first)
+    steps = _steps(first) or _years(first, below)
     votes = [_vote(cell, column, steps) for cell, column in zip(first, _columns(below, len(first)), strict=True)]
     pro, contra = votes.count(1), votes.count(-1)
     return Headings(row, max(width, len(first)), pro >= contra, (pro > 0) != (contra > 0))
@@ -109,3 +111,16 @@ def _steps(first: Row) -> bool:
     numbers = [int(cell) for cell in map(str.strip, first) if cell.isdecimal() and len(cell) < 10]
     steps = {after - before for before, after in pairwise(numbers)}
     return len(numbers) > 2 and len(steps) == 1 and 0 not in steps
+
+
+def _years(first: Row, below: Sequence[Row]) -> bool:
+    """Whether the whole numbers of a row are years that follow each other, and those below them mostly are not."""
+    columns = [number for number, cell in enumerate(first) if cell.strip().isdecimal()]
+
+    def are_years(row: Row) -> bool:
+        cells = [row[number].strip() for number in columns if number < len(row)]
+        numbers = [int(cell) for cell in cells if cell.isdecimal() and len(cell) == 4]
+        in_range = len(numbers) == len(columns) > 1 and min(numbers) >= 1000 and max(numbers) <= _LAST_YEAR
+        return in_range and all(0 < after - before <= _DECADE for before, after in pairwise(numbers))
+
+    return are_years(first) and 2 * sum(map(are_years, below)) < len(below)

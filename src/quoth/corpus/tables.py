@@ -82,7 +82,7 @@ def _records(
             row = {
                 own: cell
                 for number, (own, cell) in enumerate(zip(names, cells, strict=False))
-                if cell or (number < len(header) and header[number])
+                if cell or (number < len(header) and header[number].strip())
             }
             yield line, _whole(row, title, found.are_there)
     if num_odd:
@@ -109,15 +109,15 @@ def _tell(name: str, found: Headings, header: Sequence[str], above: Sequence[Seq
 def distinct(header: Iterable[str]) -> list[str]:
     """The names of columns, with a number behind those that an earlier one has, so that no cell takes another's place.
 
-    >>> distinct(["name", "phone", "phone"])
-    ['name', 'phone', 'phone (2)']
+    >>> distinct(["name", "phone", "phone", ""])
+    ['name', 'phone', 'phone (2)', 'column 4']
     """
     names, repeated = dict[str, None](), Counter[str]()
-    for name in header:
-        own = name
+    for number, said in enumerate(header, 1):
+        own = name = said if said.strip() else f"column {number}"
         while own in names:
             repeated[name] += 1
-            own = f"{name} ({repeated[name] + 1})".strip()
+            own = f"{name} ({repeated[name] + 1})"
         names[own] = None
     return list(names)
 

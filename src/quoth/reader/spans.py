@@ -24,6 +24,7 @@ from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START, uncut
 from quoth.text.tokenizer import (
     MASK,
+    READ_OF_TITLE,
     Pair,
     PairArrays,
     PairTokenizer,
@@ -200,7 +201,7 @@ class SpanReader:
         bodies = [known(passage) for *_, passage in every]
         texts = [passage.text for (*_, passage), body in zip(every, bodies, strict=True) if body is None]
         fresh = iter(zip(texts, self.tokenizer.pieces(texts), strict=True))
-        titles = self.tokenizer.pieces([f"{p.title}." if p.title else "" for *_, p in every])
+        titles = self.tokenizer.pieces([f"{p.title[:READ_OF_TITLE]}." if p.title else "" for *_, p in every])
         for (q, n, _), body, (title, _) in zip(every, bodies, titles, strict=True):
             yield (q, n), windows(self.tokenizer, self.config, asked[q], title, body or Tokens.of(*next(fresh)))
 

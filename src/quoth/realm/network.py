@@ -19,7 +19,7 @@ from quoth.reader.network import SpanHead
 from quoth.reader.spans import Reading
 from quoth.realm.config import REALMConfig
 from quoth.text.boundaries import boundary_flags
-from quoth.text.tokenizer import PairTokenizer, trimmed
+from quoth.text.tokenizer import READ_OF_TITLE, PairTokenizer, trimmed
 
 
 class MLMHead(nn.Module):
@@ -69,7 +69,7 @@ def readings(
 ) -> list[Reading]:
     """What the reader sees of each passage with the same question, given by its token ids; at most half of the input is
     title."""
-    heads = [f"{title}. " if title and config.reader_titles else "" for title in titles]
+    heads = [f"{title[:READ_OF_TITLE]}. " if title and config.reader_titles else "" for title in titles]
     pieces = tokenizer.pieces([head + text for head, text in zip(heads, texts, strict=True)])
     found = []
     for text, head, (ids, ranges) in zip(texts, map(len, heads), pieces, strict=True):

@@ -25,7 +25,7 @@ from quoth.errors import InputError
 from quoth.hub import ModelSource
 from quoth.realm.config import REALMConfig
 from quoth.records import Passage
-from quoth.text.tokenizer import Pair, PairArrays, PairTokenizer, pair_arrays
+from quoth.text.tokenizer import READ_OF_TITLE, Pair, PairArrays, PairTokenizer, pair_arrays
 
 QUERY_CHARACTERS = 200
 """The length of the parts of passages that serve as sample queries."""
@@ -161,7 +161,7 @@ def passage_inputs(
 ) -> list[Pair]:
     """ "[CLS] title [SEP] text [SEP]"; the title takes at most half of the input."""
     limit = config.passage_tokens
-    both = zip(tokenizer.pieces(titles), tokenizer.pieces(texts), strict=True)
+    both = zip(tokenizer.pieces([title[:READ_OF_TITLE] for title in titles]), tokenizer.pieces(texts), strict=True)
     return [tokenizer.pair(head[: limit // 2], body, limit) for (head, _), (body, _) in both]
 
 

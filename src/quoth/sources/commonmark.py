@@ -33,6 +33,8 @@ _DEFINITION = re.compile(rf" {{0,3}}{_NOTE.pattern}:[ \t]*")
 _SUPERSCRIPT = re.compile(r"(?<=[\w)\]])\^([^\s^]{1,40})\^(?!\w)")
 _SUBSCRIPT = re.compile(r"(?<=\w)~([\w+−-]{1,20})~(?!~)")
 _FORMULA = re.compile(r"(?<![\w$\\])(\$\$?)(?=[^\s$])([^$\n]{1,500}?)(?<![\s\\])\1(?![\w$])")
+_VARIABLE = re.compile(r"%%[~\w]")
+_BEFORE_VARIABLE = re.compile(r"[\s(\[{<\"'/\\=,;:|&+-]")
 _SCRIPT = re.compile(r"([\w)}\]]?)([\^_])(?:\{([^{}]{1,100})\}|([\w°]))")
 _COMMANDS = re.compile(r"\\(times|cdot|pm|circ|mu|,|%|text|mathrm)(?![a-zA-Z])(?:\{([^{}]{0,100})\})?")
 _SYMBOLS = {"times": "×", "cdot": "·", "pm": "±", "circ": "°", "mu": "µ", ",": " ", "%": "%"}
@@ -131,7 +133,7 @@ def _comment_block(state: StateBlock, start: int, end: int, silent: bool) -> boo
     if not first.startswith("%%") or "%%" in first[2:]:
         return False
     last = next((number for number in range(start + 1, end) if "%%" in _line(state, number)), None)
-    if last is None or not _line(state, last).rstrip().endswith("%%"):
+    if last is None or _line(state, last).rstrip().partition("%%")[1:] != ("%%", ""):
         return False
     if not silent:
         state.line = last + 1
@@ -226,11 +228,20 @@ def _note(state: StateInline, silent: bool) -> bool:
 
 
 def _comment(state: StateInline, silent: bool) -> bool:
-    """`%%hidden%%`."""
-    if not state.src.startswith("%%", state.pos):
+    """`%%hidden%%`; not percentages (`50%% of 20%%`) nor the variables of scripts (`for %%i in a do b %%i`)."""
+    source, start = state.src, state.pos
+    if not source.startswith("%%", start) or source[start - 1 : start].isdecimal():
         return False
-    if (end := state.src.find("%%", state.pos + 2, state.posMax)) < 0:
+    if (end := source.find("%%", start + 2, state.posMax)) < 0:
         return False
+    if _VARIABLE.match(source, start):
+        if _BEFORE_VARIABLE.match(source, end - 1) and _VARIABLE.match(source, end):
+            if not silent:
+                state.env["variables in"] = source
+            return False
+        # `%%NAME%%` is a comment, except behind variables.
+        if state.env.get("variables in") == source and len(source[start:end].split()) == 1:
+            return False
     return _push(state, "comment", "", silent, end + 2)
 
 

@@ -5,6 +5,7 @@ hide text or raise it. Does not know how Markdown is parsed.
 """
 
 import re
+import tomllib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -42,6 +43,10 @@ def read(text: str) -> Source:
     if lines[0].strip() == "---":  # front matter: fields up to the next such line
         end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), 0)
     facts = dict(_fields(lines[1:end]))
+    if lines[0].strip() == "+++" and "+++" in map(str.rstrip, lines[1:200]):
+        fence = [line.rstrip() for line in lines[:200]].index("+++", 1)
+        with suppress(ValueError, RecursionError):  # it is text, not TOML
+            facts, end = _toml(tomllib.loads("\n".join(lines[1:fence]))), fence
     if isinstance(facts.get("title"), list):
         facts["title"] = " ".join(facts["title"])
     body = "\n".join(lines[end + 1 :] if end else lines)
@@ -55,6 +60,19 @@ def _fields(lines: Sequence[str]) -> Iterator[tuple[str, str | list[str]]]:
         field = _WIKI.sub(r"\1", "\n".join(lines[start:end]))
         name, _, said = field.partition("\n")[0].partition(":")
         yield name, _value(field, said.strip())
+
+
+def _toml(table: dict[str, Any]) -> dict[str, str | list[str]]:
+    """The fields of TOML as those of YAML, and those of its tables, unless they have the name of another."""
+    fields = dict[str, str | list[str]]()
+    for name, value in table.items():
+        if isinstance(value, dict):
+            fields = _toml(value) | fields
+        elif isinstance(value, list):
+            fields[name] = [str(each) for each in value if not isinstance(each, (dict, list))] or ""
+        else:
+            fields[name] = str(value).lower() if isinstance(value, bool) else str(value).strip()
+    return fields
 
 
 def _value(field: str, said: str) -> str | list[str]:
