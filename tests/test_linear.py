@@ -198,7 +198,7 @@ def check(grammar: str, *shape: *Shape) -> None:
 
 @pytest.mark.parametrize("grammar", READ)
 def test_work_grows_as_the_text_does(grammar: str) -> None:
-    @settings(max_examples=40, derandomize=True, database=None)
+    @settings(max_examples=15, derandomize=True, database=None)
     @given(shapes(grammar))
     def is_linear(shape: Shape) -> None:
         check(grammar, *shape)
