@@ -41,6 +41,12 @@ _NEAR = 5.0
 """The most per cent of a page's width between two parts of a line that are marked as one."""
 
 
+def union(boxes: Iterable[Rectangle]) -> Rectangle:
+    """The smallest rectangle around all of them."""
+    left, low, right, high = zip(*boxes, strict=True)
+    return min(left), min(low), max(right), max(high)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
     """A place in a file: what is known of it, counted from 1; None or "" otherwise.

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+from quoth.sources.source import ON
+
 TAGS = ("input", "select", "textarea")
-ON, OFF = "☒", "☐"
 _FIELDS = {
     "",
     "text",

@@ -14,7 +14,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
-from quoth.source_map import Rectangle
+from quoth.source_map import Rectangle, union
+from quoth.sources.source import OFF, ON
 from quoth.sources.strips import GUTTER, Line, Word, is_rule, said
 
 _HIDDEN, _PASSWORD = 2 | 32, 1 << 13
@@ -22,7 +23,6 @@ _FAR, _ABOVE = 1.5, 1.2
 """In heights of a line: how far right of a box its text is at most, and how far above a field its label."""
 _LONGEST = 12
 """The most words of a label above a field."""
-_EMPTY, _FULL = "☐", "☒"
 
 
 class Field(NamedTuple):
@@ -153,14 +153,14 @@ class _Form:
                 self._mark(field, caption)
         for field, caption in chosen[:1] if has_label else [each for each in chosen if not each[1]]:
             words = self._of(caption)
-            place = _union([word[:4] for word in words]) if words else field.place
+            place = union([word[:4] for word in words]) if words else field.place
             for number in caption:
                 self._words[number] = None
             yield _Item(first, said(words) or field.value, place)
 
     def _mark(self, field: Field, caption: Sequence[int]) -> None:
         first = self._of(caption)[0]
-        mark, left = _FULL if field.value else _EMPTY, min(field.place[2], first.left) - 0.01
+        mark, left = ON if field.value else OFF, min(field.place[2], first.left) - 0.01
         self._new.append(first._replace(left=left, right=first.left, text=mark, at=field.place))
 
     def _write(
@@ -291,11 +291,6 @@ def _middle_of_word(word: Word) -> float:
     return (word.top + word.bottom) / 2
 
 
-def _union(places: Sequence[Rectangle]) -> Rectangle:
-    left, top, right, bottom = zip(*places, strict=True)
-    return min(left), min(top), max(right), max(bottom)
-
-
 def _is_next(before: Rectangle, place: Rectangle, far: float) -> bool:
     return before[1] < _middle(place) < before[3] and -1 <= place[0] - before[2] < far
 
@@ -343,7 +338,7 @@ def _checked(form: Any, note: Any) -> str:
     if not pdfium.FPDFAnnot_IsChecked(form, note):
         return ""
     value = _told(pdfium.FPDFAnnot_GetFormFieldExportValue, form, note)
-    return value if any(map(str.isalpha, value)) else _FULL
+    return value if any(map(str.isalpha, value)) else ON
 
 
 def _told(call: Callable[..., int], form: Any, note: Any, *more: int) -> str:

@@ -17,7 +17,7 @@ from quoth.sources.css import classes_of, shown_as
 from quoth.sources.files import decode, meant
 from quoth.sources.levels import LEVELS, is_verse
 from quoth.sources.numbers import written
-from quoth.sources.source import Piece, Source, Text
+from quoth.sources.source import OFF, Piece, Source, Text
 from quoth.sources.tables import COVERED, EMPTY, Box, boxed
 from quoth.sources.unread import is_inside, is_left_out
 
@@ -211,10 +211,10 @@ class _Writer:
         said, is_box = controls.value(control), controls.is_box(control)
         follows = bool(name) and text.ends_with(name)
         if is_box and not follows and (label is not None or control.parent.tag == "li"):
-            text.mark(f"{said or controls.OFF} ")  # which the label follows
+            text.mark(f"{said or OFF} ")  # which the label follows
             return
         if is_box:
-            said = (said or controls.OFF) if name else ""
+            said = (said or OFF) if name else ""
         if not said:
             return
         if name and not follows:
@@ -302,7 +302,7 @@ class _Writer:
         told = " ".join("".join(piece.text for piece in pieces[-_MOST_PIECES:]).split())
         follows = bool(name) and told.endswith(name)
         if controls.is_box(control) and name:
-            said = said or controls.OFF
+            said = said or OFF
         if said and follows and not name.endswith(":"):
             pieces[-1] = pieces[-1]._replace(text=pieces[-1].text.rstrip())
             pieces.append(Piece(":", ()))

@@ -14,6 +14,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 _SYMBOL = 2
 """The most letters of a chemical element."""
 LEVELS = {"super": raised, "sub": lowered}
+OF_OFFICE = {"superscript": "super", "subscript": "sub"}
+"""The levels as Word and Excel name them."""
 
 
 def joined(parts: Iterable[tuple[str, str]]) -> str:

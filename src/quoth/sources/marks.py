@@ -14,7 +14,7 @@ from math import dist, hypot, sqrt
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from quoth.source_map import Rectangle
+from quoth.source_map import Rectangle, union
 from quoth.sources.forms import Field, fields_of, form_of
 from quoth.sources.pdf import opened
 
@@ -84,7 +84,7 @@ def _highlight(file: Any, mark: Mark) -> None:
         boxes = dict[int, list[Rectangle]]()
         for letter in phrase:
             boxes.setdefault(letter.part, []).append(letter.box)
-        _annotate(page, [*map(_union, boxes.values())], mark.note)
+        _annotate(page, [*map(union, boxes.values())], mark.note)
 
 
 def _on_page(page: Any, left: float, top: float, right: float, bottom: float) -> Rectangle:
@@ -150,7 +150,7 @@ def _phrase(letters: Sequence[_Letter], phrase: str, rectangles: Sequence[Rectan
     """
     inside = sorted((letter for letter in letters if not letter.away), key=lambda letter: letter.part)
     for among, hyphens in product((letters, inside), ("", _HYPHENS)):
-        if found := _occurrence(among, phrase, hyphens, _union(rectangles)):
+        if found := _occurrence(among, phrase, hyphens, union(rectangles)):
             return found
     wanted = "".join(map(_plain, "".join(phrase.split())))
     alike = SequenceMatcher(None, wanted, "".join(letter.text for letter in inside), autojunk=False)
@@ -166,7 +166,7 @@ def _occurrence(letters: Sequence[_Letter], phrase: str, hyphens: str, place: Re
     best, nearest = list[_Letter](), _NEAR
     for found in re.finditer(f"(?={re.escape(wanted)})", said) if wanted else ():
         occurrence = letters[kept[found.start()] : kept[found.start() + len(wanted) - 1] + 1]
-        distance = dist(_middle(_union(letter.box for letter in occurrence)), _middle(place))
+        distance = dist(_middle(union(letter.box for letter in occurrence)), _middle(place))
         if distance < nearest:
             best, nearest = [*occurrence], distance
     return best
@@ -174,11 +174,6 @@ def _occurrence(letters: Sequence[_Letter], phrase: str, hyphens: str, place: Re
 
 def _middle(box: Rectangle) -> tuple[float, float]:
     return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
-
-
-def _union(boxes: Iterable[Rectangle]) -> Rectangle:
-    left, low, right, high = zip(*boxes, strict=True)
-    return min(left), min(low), max(right), max(high)
 
 
 def _annotate(page: Any, boxes: Sequence[Rectangle], note: str) -> None:
@@ -191,7 +186,7 @@ def _annotate(page: Any, boxes: Sequence[Rectangle], note: str) -> None:
         for left, low, right, high in boxes:
             corners = pdfium.FS_QUADPOINTSF(left, high, right, high, left, low, right, low)
             pdfium.FPDFAnnot_AppendAttachmentPoints(annotation, corners)
-        left, low, right, high = _union(boxes)
+        left, low, right, high = union(boxes)
         pdfium.FPDFAnnot_SetRect(annotation, pdfium.FS_RECTF(left, high, right, low))
         for key, value in ((b"T", "Quoth"), (b"Contents", note)):
             content = f"{value}\0".encode("utf-16-le", "replace")

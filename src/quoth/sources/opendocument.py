@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from quoth.sources import tables
-from quoth.sources.controls import OFF, ON
 from quoth.sources.levels import joined
 from quoth.sources.numbers import written
 from quoth.sources.office import Archive, described, kind_of, whole
-from quoth.sources.source import Piece, Source, Text
+from quoth.sources.source import OFF, ON, Piece, Source, Text
 from quoth.sources.tables import COVERED, Box, boxed
 
 _LEFT_OUT = {"tracked-changes", "annotation", "table-of-content", "alphabetical-index", "forms", "sequence-decls"}

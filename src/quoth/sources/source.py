@@ -14,6 +14,8 @@ from quoth.source_map import Run
 
 MOST_CHARACTERS = 200_000_000
 """Of a document's text."""
+ON, OFF = "☒", "☐"
+"""A box of a form, ticked and empty."""
 _GAPS = ["", " ", "\n", "\n\n"]
 _STRANGE = re.compile(r"[\x00\ud800-\udfff\ufffe\uffff]")
 

@@ -8,20 +8,19 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from quoth.sources.levels import joined
+from quoth.sources.levels import OF_OFFICE, joined
 from quoth.sources.numbering import WAYS
 from quoth.sources.numbers import written
 from quoth.sources.office import kind_of, whole
+from quoth.sources.source import OFF, ON
 from quoth.sources.wordml import Styles, W, attribute, below, is_on, symbol
 
 NOTES = {"footnote": "decimal", "endnote": "lowerRoman"}
 """The kinds of notes, and how they are numbered if a document does not say."""
 _UNSEEN = {W + name for name in ("vanish", "strike", "dstrike")}
-_LEVELS = {"superscript": "super", "subscript": "sub"}
 _FILLED = {"text", "date", "dropDownList", "comboBox", "checkbox"}
 _LEFT_OUT = ("}del", "}moveFrom", "}instrText", "}Fallback", "}pPr", "}rPr")
 _ASKING = {"PlaceholderText", "Placeholder Text"}
-_ON, _OFF = "☒", "☐"
 _REFERENCE = re.compile(r"(?i)(?:foot|end)note\s?(?:reference|anchor|characters)")
 """The styles of the marks of notes; they are raised also where the styles are damaged."""
 _MOST_RUNS = 200
@@ -46,7 +45,7 @@ def prepare(root: Any, styles: Styles) -> None:
         is_mark = any(below(run, f"{kind}Reference") is not None for kind in NOTES)
         if is_mark or (not own and _REFERENCE.fullmatch(style)):
             own = "superscript"
-        if level := _LEVELS.get(own, "") if own else _moved(run):
+        if level := OF_OFFICE.get(own, "") if own else _moved(run):
             run.set(_LEVEL, level)
     for field in root.iter(W + "fldChar"):
         if (value := _filled(below(field, "ffData"))) and not _result(field).strip():
@@ -96,7 +95,7 @@ def _filled(form: Any) -> str:
     """What a box to tick or a choice of a form says; a field to write in has its text in the document."""
     if (box := below(form, "checkBox")) is not None:
         ticked = below(box, "checked")
-        return _ON if is_on(below(box, "default") if ticked is None else ticked) else _OFF
+        return ON if is_on(below(box, "default") if ticked is None else ticked) else OFF
     choices = [attribute(each) for each in (() if form is None else form.iterfind(f"{W}ddList/{W}listEntry"))]
     chosen = attribute(below(form, "ddList", "result")) or attribute(below(form, "ddList", "default"))
     at = whole(chosen, 0)

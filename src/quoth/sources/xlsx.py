@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from itertools import product
 from typing import Any
 
-from quoth.sources.levels import joined
+from quoth.sources.levels import OF_OFFICE, joined
 from quoth.sources.office import STRICT, Archive, kind_of, opened, root_of
 from quoth.sources.sheets import Row, written
 from quoth.sources.source import Piece, Source, is_final
@@ -24,7 +24,6 @@ _ZEROS = re.compile("0{2,20}")
 _CONTROL = re.compile("_x(00[01][0-9A-F]|005F)_")
 """A character that XML cannot have, or the "_" before what only looks like one."""
 _MERGED = re.compile(rb"[<:]mergeCell\s[^>]*?ref=\"([A-Z]+[0-9]+:[A-Z]+[0-9]+)\"")
-_LEVELS = {"superscript": "super", "subscript": "sub"}
 _MOST_MERGED = 100_000
 """Cells of a sheet that others cover: a range with more than are left is left alone."""
 _READ: Mapping[str, Mapping[str, str]] = {
@@ -93,7 +92,7 @@ def _flat(name: str, part: bytes) -> bytes:
         runs = item.findall("{*}r")
         levels = (run.xpath("string(*[local-name()='rPr']/*[local-name()='vertAlign']/@val)") for run in runs)
         said = joined(
-            (run.findtext("{*}t") or "", _LEVELS.get(level, "")) for run, level in zip(runs, levels, strict=True)
+            (run.findtext("{*}t") or "", OF_OFFICE.get(level, "")) for run, level in zip(runs, levels, strict=True)
         )
         for run in runs:
             item.remove(run)
