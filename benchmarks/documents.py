@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from quoth import Corpus, Reader
-from quoth.cli.render import LEAST_SENTENCE
 from quoth.corpus.sync import sync
 from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
@@ -62,10 +61,8 @@ def answers(place: Evidence, gold: Mapping[str, Sequence[tuple[int, int]]], text
 
 
 def shown(found: Predictions) -> list[Evidence]:
-    """What a person sees, in its order: if no phrase is sure, first the sentences that may answer."""
-    likely = [each for each in found.sentences if each.probability >= LEAST_SENTENCE]
-    first = likely if found.status != "answered" else []
-    return [each.evidence[0] for each in (*first, *found)]
+    """What a person sees, in its order."""
+    return [each.evidence[0] for each in found.shown]
 
 
 def judged(question: Mapping[str, Any], found: Predictions, texts: Mapping[str, str]) -> dict[str, float]:
@@ -94,6 +91,7 @@ def asked(folder: Path, questions: Sequence[Mapping[str, Any]]) -> list[dict[str
         sync(corpus, folder)
         texts = {document.id: document.text for document in corpus.documents()}
         reader = Reader.from_pretrained("quoth-reader", corpus=corpus)
+        reader.finder.embed()  # as `quoth sync` does
         found = reader.ask([each["question"] for each in questions], top_k=3)
         return [judged(question, one, texts) for question, one in zip(questions, found, strict=True)]
 

@@ -17,11 +17,11 @@ from quoth.encoders.transformer import load_base, pad
 from quoth.hub import locate
 from quoth.npm.batches import TokenizedDocuments, tokenize_documents
 from quoth.npm.config import NPMConfig
+from quoth.npm.losses import phrase_contrastive_loss
 from quoth.npm.masking import mask_spans
 from quoth.npm.task import NPMTask
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.text.tokenizer import TextTokenizer
-from quoth.training.losses import phrase_contrastive_loss
 from quoth.training.recipes import RECIPES
 
 QUERIES, TOKENS, DIMENSIONS = 4096, 32768, 384

@@ -1,20 +1,40 @@
-"""Write docs/cli.md from the command line's own help, and docs/reproduce.md from the records of the papers' tables;
-with --check, only say whether they are up to date."""
+"""Write docs/cli.md from the command line's own help, docs/reproduce.md from the records of the papers' tables, and
+what type checkers know of the models' options from the records of these; with --check, only say whether they are up to
+date."""
 
+import json
 import re
 import sys
+from collections.abc import Collection
 from importlib.resources import files
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, Literal, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from quoth.answers.options import FillOptions
 from quoth.cli.main import program
+from quoth.index.options import LoadOptions
+from quoth.npm.config import AskOptions
+from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
+from quoth.realm.config import REALMAskOptions, REALMFillOptions
 from quoth_eval.papers import CORPORA, MODELS, items
 from quoth_eval.published import Published, printed
 from quoth_eval.reproduce import Call, captioned, ended, eval_words, needs
 from quoth_eval.trainings import settings, train_words, trained
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+OPTIONS = (LoadOptions, FillOptions, AskOptions, ReaderFillOptions, ReaderAskOptions, REALMFillOptions, REALMAskOptions)
+KEYWORDS = '''"""The options of the models' methods, as type checkers and editors read them.
+
+Knows names and types. Does not know meanings, bounds or defaults. Generated from the records of options by
+`scripts/cli_help.py`: change these, and run `make docs`.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Literal, TypedDict
+'''
 HEAD = """# The command line
 
 Results go to standard output, progress and notes to standard error. Exit codes: 0 success, 1 failure (of diff:
@@ -124,14 +144,37 @@ def _published(table: Published) -> list[str]:
     return ["\n".join(lines), f"\n{about}.\n"]
 
 
+def keywords() -> str:
+    """src/quoth/model/keywords.py."""
+    parts = [KEYWORDS]
+    for record in OPTIONS:
+        lines = [f"    {name}: {_static(kind)}" for name, kind in get_type_hints(record).items()]
+        parts.append("\n".join([f"\n\nclass {record.__name__[:-7]}Keywords(TypedDict, total=False):", *lines, ""]))
+    return "".join(parts)
+
+
+def _static(kind: Any) -> str:
+    """A type as it is written in a module."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return " | ".join(map(_static, inner))
+    if origin is Literal:
+        return f"Literal[{', '.join(map(json.dumps, inner))}]"
+    if origin is Collection:
+        return f"Collection[{', '.join(map(_static, inner))}]"
+    return "None" if kind is NoneType else str(kind.__name__)
+
+
 def main() -> int:
-    """Write or check the pages; the exit code."""
+    """Write or check the files; the exit code."""
     code = 0
-    for file, wanted in ((DOCS / "cli.md", page()), (DOCS / "reproduce.md", catalogue())):
+    files = {"docs/cli.md": page, "docs/reproduce.md": catalogue, "src/quoth/model/keywords.py": keywords}
+    for name, make in files.items():
+        file, wanted = ROOT / name, make()
         if "--check" not in sys.argv[1:]:
             file.write_text(wanted, encoding="utf-8")
         elif not file.exists() or file.read_text(encoding="utf-8") != wanted:
-            print(f"docs/{file.name} is out of date; write it again with: make docs", file=sys.stderr)
+            print(f"{name} is out of date; write it again with: make docs", file=sys.stderr)
             code = 1
     return code
 

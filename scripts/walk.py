@@ -1,10 +1,10 @@
-"""Which files of src/quoth a warm call enters: how many, and over how many edges from file to file.
+"""Which files of src a warm call enters: how many, and over how many edges from file to file.
 
     python scripts/walk.py          the counts of a default fill, Reader.ask and index
     python scripts/walk.py --edges  and every edge, with the function that is entered
 
 A file counts when one of its functions, methods or generators is called; an edge leads from the file of the nearest
-caller inside src/quoth to the file of what is called. Calls in other threads count too, but their first edge is not
+caller inside src to the file of what is called. Calls in other threads count too, but their first edge is not
 known. The call is made once before it is counted, so that loading and importing are over.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 
 import quoth
 
-ROOT = Path(quoth.__file__).parent
+ROOT = Path(quoth.__file__).parents[1]
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 BLANK = "The composer of the opera Carmen is [MASK]."
 QUESTION = "Who wrote War and Peace?"
@@ -58,7 +58,7 @@ class Walk:
 
 
 def _file(code: CodeType) -> str | None:
-    """A code object's file inside src/quoth; None for another file, and for a module that is being imported."""
+    """A code object's file inside src; None for another file, and for a module that is being imported."""
     path = code.co_filename
     return path[len(str(ROOT)) + 1 :] if path.startswith(f"{ROOT}/") and code.co_name != "<module>" else None
 

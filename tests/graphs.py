@@ -1,4 +1,4 @@
-"""The graphs of an encoder for ONNX Runtime, as `scripts/encoder_graph.py` writes them."""
+"""The graphs of an encoder for ONNX Runtime, as `recipes/encoder_graph.py` writes them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ def graph_script() -> Any:
     return script_module("encoder_graph")
 
 
-def write_graphs(folder: Path) -> Path:
-    """Write the graphs of a folder's encoder beside it."""
+def write_graphs(folder: Path, cut: int | None = None) -> Path:
+    """Write the graphs of a folder's encoder beside it, whole or in two parts."""
     script = graph_script()
+    config = script.BertConfig.read(folder)
     for dtype in GRAPH_FORMATS:
-        model = script.model_of(script.BertConfig.read(folder), dtype)
-        graph_file(folder, dtype).write_bytes(model.SerializeToString())
+        for layers in [None] if cut is None else [(0, cut), (cut, config.num_hidden_layers)]:
+            model = script.model_of(config, dtype, layers)
+            graph_file(folder, dtype, layers).write_bytes(model.SerializeToString())
     return folder

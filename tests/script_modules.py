@@ -1,4 +1,4 @@
-"""The scripts of the repository as modules, whose functions tests call."""
+"""The scripts of recipes/ as modules, whose functions tests call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+SCRIPTS = Path(__file__).parents[1] / "recipes"
 
 
 def script_module(name: str) -> ModuleType:

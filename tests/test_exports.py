@@ -44,7 +44,6 @@ NAMES = [
     "cite",
     "errors",
     "load",
-    "pipeline",
     "read_documents",
     "verify_quote",
 ]

@@ -21,7 +21,7 @@ from quoth.npm.config import AskOptions, ClassifyOptions, TrainConfig
 from quoth.reader.config import ReaderAskOptions, ReaderTrainConfig
 from quoth.realm.config import FineTuneConfig, ICTConfig, PretrainConfig, REALMAskOptions
 from quoth.registry import SYSTEMS, named
-from quoth.service.limits import Limits
+from quoth_serve.limits import Limits
 
 
 @described
@@ -133,7 +133,7 @@ def test_help_and_signature_of_a_record_are_its_fields() -> None:
     text = inspect.getdoc(Whole) or ""
     assert "\n    count (int): How many. Default: 5.\n" in text
     assert "\n    share (float | None): How much. Default: None." in text
-    assert '\n    passages (int | "default" | None): Number of' in (inspect.getdoc(FillOptions) or "")
+    assert '\n    passages (int | "default" | "all" | None): Number of' in (inspect.getdoc(FillOptions) or "")
     shown = inspect.signature(Whole).parameters
     assert (shown["rows"].annotation, shown["rows"].default) == ('int | "all" | None', "all")
     assert [*shown] == [*fields_of(Whole)]

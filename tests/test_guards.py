@@ -36,14 +36,14 @@ def _told(name: str, value: Any) -> Iterator[str]:
     """A public thing and its public members, a line each, and the first line of each docstring."""
     if inspect.ismodule(value):
         for each in sorted(vars(value).items()):
-            if inspect.isclass(each[1]) and each[1].__module__ == value.__name__:
+            if inspect.isclass(each[1]) and each[1].__module__.startswith("quoth"):
                 yield f"{name}.{each[0]}({', '.join(base.__name__ for base in each[1].__bases__)}){_summary(each[1])}"
     elif inspect.isclass(value):
         yield f"{name}{_signature(value)}{_summary(value)}"
         for member in dir(value):
             owner = next(each for each in value.__mro__ if member in vars(each)) if member[0] != "_" else object
             found = inspect.getattr_static(value, member)
-            if owner.__module__.partition(".")[0] == "quoth" and not inspect.ismemberdescriptor(found):
+            if owner.__module__.startswith("quoth") and not inspect.ismemberdescriptor(found):
                 yield from (f"    {line}" for line in _told(member, found))
     elif isinstance(value, property):
         annotation = inspect.formatannotation(inspect.signature(value.fget).return_annotation)
@@ -155,7 +155,7 @@ def test_quoth_mini(atlas: quoth.Corpus) -> None:
                 npm.fill(BLANKS, read=0, k=64, passages=1, combine="sum", **few)
             ),
             "quoth-mini, fill, read 0, every token": _answers(npm.fill(BLANKS, read=0, passages=None, **few)),
-            "quoth-mini, fill, read 0, hybrid": _answers(npm.fill(BLANKS, read=0, hybrid=0.33, **few)),
+            "quoth-mini, fill, read 0, hybrid": _answers(npm.fill(BLANKS, read=0, passage_share=0.33, **few)),
             "quoth-mini, ask, read 2": _answers(npm.ask(QUESTIONS, read=2, **few)),
             "quoth-mini, classify": [[each.text, each.probability] for each in npm.classify(TEXT, LABELS)],
             **{f"quoth-mini, search, {mode}": _hits(npm.search(QUESTIONS[0], 3, mode=mode)) for mode in MODES},

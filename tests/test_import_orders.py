@@ -14,9 +14,7 @@ from tiny import TEXT, tiny_npm
 
 IMPORTS = (
     "from quoth.corpus.corpus import Corpus",
-    "import quoth.corpus.corpus; Corpus = quoth.corpus.corpus.Corpus",
     "from quoth.corpus import corpus; Corpus = corpus.Corpus",
-    "from quoth import Corpus",
     "import quoth.corpus.bm25; from quoth.corpus.corpus import Corpus",
 )
 

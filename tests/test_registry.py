@@ -20,10 +20,8 @@ from quoth.registry import DEFAULT, SYSTEMS, System, model_config, named, system
 from quoth.training.recipes import RECIPES
 from quoth.training.settings import Recipe
 
-SOURCES = [
-    path for package in ("quoth", "quoth_eval") for path in (Path(quoth.__file__).parents[1] / package).rglob("*.py")
-]
-OTHER_NAMES = {"quoth/hub.py": {"reader"}, "quoth/realm/convert.py": {"reader", "realm"}}
+SOURCES = [*Path(quoth.__file__).parents[1].rglob("*.py")]
+OTHER_NAMES = {"quoth/hub.py": {"reader"}, "quoth_eval/convert.py": {"reader", "realm"}}
 """By file, words that are no kinds there: a part of a REALM, and what transformers calls one."""
 
 

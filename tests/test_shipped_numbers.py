@@ -17,7 +17,7 @@ WEIGHTS = re.compile(r"<!-- weights: (.*) -->")
 def digest(model: str) -> str:
     """The first digits of the SHA-256 of a shipped model's weights, all its files in order."""
     digest = hashlib.sha256()
-    for file in sorted(shipped_folder(model).glob("*.safetensors")):
+    for file in sorted(shipped_folder(model).rglob("*.safetensors")):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:8]
 

@@ -25,7 +25,7 @@ RUN = ["../README.md", "first_steps.md", "tutorials/notes.md", "tutorials/editio
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAR = re.compile("[▏▎▍▌▋▊▉█]")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-MODULE = re.compile(r"\b(?<![./])quoth(?:_eval)?(?:\.(?!json\b|md\b)[A-Za-z_]+)+")
+MODULE = re.compile(r"\b(?<![./])quoth(?:_[a-z]+)?(?:\.(?!json\b|md\b)[A-Za-z_]+)+")
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -130,11 +130,11 @@ def test_a_module_that_is_gone_is_noticed() -> None:
 
 def test_modules_are_named_where_they_are() -> None:
     """In every page, and in the table of rooms with what to begin with."""
-    pages = [*PAGES, *map(ROOT.joinpath, ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "gpu/QUEUE.md"))]
+    pages = [*PAGES, *map(ROOT.joinpath, ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "recipes/gpu/QUEUE.md"))]
     named = {(page.name, name) for page in pages for name in MODULE.findall(page.read_text(encoding="utf-8"))}
-    for row in re.findall(r"^\| .*\]\(\.\./src/quoth/\w+\) \|.*$", (DOCS / "code.md").read_text(), re.MULTILINE):
-        room = row.partition("../src/quoth/")[2].partition(")")[0]
-        named |= {("code.md", f"quoth.{room}.{module}") for module in re.findall(r"`(\w+)`", row.rpartition(") |")[2])}
+    for row in re.findall(r"^\| .*\]\(\.\./src/quoth[\w/]+\) \|.*$", (DOCS / "code.md").read_text(), re.MULTILINE):
+        room = row.partition("../src/")[2].partition(")")[0].replace("/", ".")
+        named |= {("code.md", f"{room}.{module}") for module in re.findall(r"`(\w+)`", row.rpartition(") |")[2])}
     assert len(named) > 50
     assert {(page, name) for page, name in named if not is_there(name)} == set()
 

@@ -18,7 +18,7 @@ from quoth.errors import LockedError
 from tiny import tiny_bert
 
 THREADS = int(os.environ.get("QUOTH_TEST_THREADS", "2"))
-PROCESSES = int(os.environ.get("QUOTH_TEST_PROCESSES", "2"))
+PROCESSES = int(os.environ.get("QUOTH_TEST_PROCESSES", "1"))
 ROUNDS = 3
 """The second ends with a compaction; one more follows."""
 QUERY = "wörd1 [MASK] wörd2"
@@ -27,7 +27,7 @@ QUERY = "wörd1 [MASK] wörd2"
 def ask(npm: NPM, corpus: Corpus) -> int:
     """Search in every way; every answer must be a quotation from this snapshot, and searches agree on it."""
     texts = {each.id: each.text for each in corpus.documents()}
-    for options in ({"passages": None}, {"passages": 4}, {"passages": 4, "hybrid": 0.3}):
+    for options in ({"passages": None}, {"passages": 4}, {"passages": 4, "passage_share": 0.3}):
         first, second = (npm.fill(QUERY, top_k=1000, distinct=False, **options) for _ in range(2))
         scores = [{each.text.casefold(): each.log_score for each in found} for found in (first, second)]
         assert scores[0] == pytest.approx(scores[1], abs=1e-4)

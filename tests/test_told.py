@@ -190,7 +190,7 @@ TOLD_AT_ONCE = [
     (["ask", "C", "Who?", "--device", "gpu"], "--device is 'gpu'; it must be cpu, cuda, cuda:1 or mps"),
     (["ask", "C", "Who?", "--base", "/none"], "--base is '/none'; there is no such folder"),
     (["ask", "C", "Who?", "--model", "quoth-realm"], "`quoth embed C --keys passages --model quoth-realm`"),
-    (["ask", "C", "Who?", "--dense"], "`quoth embed C --keys passages --model quoth-realm`"),
+    (["ask", "C", "Who?", "--mode", "dense"], "`quoth embed C --keys passages --model quoth-realm`"),
     (["ask", "C", "Who?", "--mode", "hybrid"], "`quoth embed C --keys passages --model quoth-realm`"),
     (
         ["ask", "C", "Who?", "--dense", "--mode", "bm25"],
@@ -206,7 +206,7 @@ TOLD_AT_ONCE = [
     (["fill", "C", "no blank"], "no [MASK] in 'no blank'"),
     (["fill", "C", "___ or [MASK] [MASK]", "--model", "quoth-reader"], "2 masks in"),
     (["fill", "C", "[MASK] " * 9], "the text has 9 blanks; give at most 8 at a time"),
-    (["fill", "C", "a [MASK]", "--dense"], "`quoth embed C --keys tokens --model quoth-mini`"),
+    (["fill", "C", "a [MASK]", "--passages", "all"], "`quoth embed C --keys tokens --model quoth-mini`"),
     (["fill", "C", "a [MASK]", "--k", "0"], "--neighbours is 0"),
     (["fill", "C", "a [MASK]", "--model", "quoth-zero-ner"], "kind 'npm' is required here"),
     (["classify", "C", " ", "--labels", "a=b", "--labels", "c=d"], "the text is empty; give one to label"),
@@ -343,7 +343,7 @@ def test_a_full_disk_is_named(tmp_path: Path, run: Run, documents: Path, monkeyp
         patch.setattr(os, "fsync", refusing(errno.ENOSPC))
         code, out, err = run("add", tmp_path / "c.quoth", documents)
     assert (code, out) == (1, "")
-    file = tmp_path / "c.quoth" / "segments" / "000000000001" / "checks.npy"
+    file = tmp_path / "c.quoth" / "segments" / "000000000001" / "blocks.bin"
     assert err == f"quoth: {file}: No space left on device; free some space and run the command again\n"
     assert run("add", tmp_path / "c.quoth", documents)[0] == 0
 
@@ -407,7 +407,7 @@ def test_vectors_of_another_shipped_model_are_told_before_one_is_loaded(
     (table / "table.json").write_text(json.dumps(facts), encoding="utf-8")
     monkeypatch.setattr("quoth.cli.search.load_searcher", lambda *_: pytest.fail("loaded"))
     monkeypatch.setattr("quoth.cli.query.load_predictor", lambda *_: pytest.fail("loaded"))
-    dense = ["fill", corpus.path, "a [MASK]", "--dense", "--model", "quoth-mini-single"]
+    dense = ["fill", corpus.path, "a [MASK]", "--passages", "all", "--model", "quoth-mini-single"]
     for arguments, model, keys in (
         (["search", corpus.path, "city", "--mode", "dense"], "quoth-realm", "passages"),
         (dense, "quoth-mini-single", "tokens"),

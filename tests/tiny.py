@@ -1,19 +1,15 @@
-"""Tiny random encoders with real tokenizers, saved as Hugging Face folders.
-
-One for each kind of tokenizer: WordPiece (uncased), byte-level BPE, Unigram as SentencePiece makes it.
-"""
+"""Tiny random encoders, one for each kind of tokenizer of `tiny_tokenizers`, saved as Hugging Face folders."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer
 from transformers import (
     BertConfig,
     BertModel,
@@ -34,16 +30,8 @@ from quoth.realm.config import REALMConfig
 from quoth.realm.network import ReaderModel
 from quoth.realm.towers import Tower, head_state
 from quoth.records import Document
+from tiny_tokenizers import BERT_NAMES, ROBERTA_NAMES, TEXT, byte_pairs, unigram, wordpiece
 
-TEXT = (
-    "Quoth the raven, nevermore. The raven sat upon the bust of Pallas, just above the chamber door.",
-    "Paris is the capital of France. The Seine flows through Paris, and the Eiffel Tower stands beside it.",
-    "Berlin is the capital of Germany; the Spree flows through Berlin. Its first tower was built in 1969.",
-    "Athens is the capital of Greece. Nikos Kazantzakis (Νίκος Καζαντζάκης) was born in Heraklion in 1883.",
-    "Seoul (서울) is the capital of Korea, Beijing (北京) of China, Cairo (القاهرة) of Egypt, Delhi (दिल्ली) of India.",
-    "The café in München serves naïve poets; the river runs east. What is the capital? It was great, it was terrible.",
-)
-VOCABULARY = 400
 SHAPE = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -55,39 +43,19 @@ SHAPE = {
 
 def tiny_bert(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
     """A BERT with uncased WordPiece; a character that `text` lacks becomes [UNK]."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer = _wordpiece(text, special)
-    names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    tokenizer = wordpiece(text)
     config = BertConfig(vocab_size=tokenizer.get_vocab_size(), pad_token_id=0, **SHAPE)
-    return _save(folder, BertModel, config, tokenizer, names, seed)
+    return _save(folder, BertModel, config, tokenizer, BERT_NAMES, seed)
 
 
 def tiny_mpnet(
     folder: Path, text: Iterable[str] = TEXT, seed: int = 0, positions: int = SHAPE["max_position_embeddings"]
 ) -> Path:
     """An MPNet, which has BERT's WordPiece and RoBERTa's special tokens and positions."""
-    tokenizer = _wordpiece(text, ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"])
+    tokenizer = wordpiece(text, ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"])
     shape = {**SHAPE, "max_position_embeddings": positions + 2}
     config = MPNetConfig(vocab_size=tokenizer.get_vocab_size(), pad_token_id=1, layer_norm_eps=1e-5, **shape)
-    return _save(folder, MPNetModel, config, tokenizer, {**_ROBERTA_NAMES, "unk": "[UNK]"}, seed)
-
-
-def _wordpiece(text: Iterable[str], special: list[str]) -> Tokenizer:
-    """An uncased WordPiece tokenizer whose vocabulary begins with the special tokens."""
-    begin, end = ("<s>", "</s>") if "<s>" in special else ("[CLS]", "[SEP]")
-    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
-    words = Counter(word for line in text for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(line)))
-    characters = sorted({character for word in words for character in word})
-    frequent = sorted(words, key=lambda word: (-words[word], word))
-    pieces = [*special, *characters, *(f"##{character}" for character in characters), *frequent]
-    vocabulary = {piece: i for i, piece in enumerate(list(dict.fromkeys(pieces))[:VOCABULARY])}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{begin} $A {end}", special_tokens=[(each, special.index(each)) for each in (begin, end)]
-    )
-    tokenizer.decoder = decoders.WordPiece()
-    return tokenizer
+    return _save(folder, MPNetModel, config, tokenizer, {**ROBERTA_NAMES, "unk": "[UNK]"}, seed)
 
 
 def tiny_npm(folder: Path, text: Iterable[str] = TEXT, base: str = "") -> Path:
@@ -116,41 +84,15 @@ def tiny_realm(folder: Path, base: Callable[..., Path] = tiny_bert, seed: int = 
 
 
 def tiny_roberta(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
-    """A RoBERTa with cased byte-level BPE: every text has tokens, some of them parts of a character."""
-    special = ["<s>", "<pad>", "</s>", "<unk>"]
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.train_from_iterator(
-        text,
-        trainers.BpeTrainer(
-            vocab_size=VOCABULARY,
-            special_tokens=special,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        ),
-    )
-    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return _save(folder, RobertaModel, _roberta_config(RobertaConfig, tokenizer), tokenizer, _ROBERTA_NAMES, seed)
+    """A RoBERTa with cased byte-level BPE."""
+    tokenizer = byte_pairs(text)
+    return _save(folder, RobertaModel, _roberta_config(RobertaConfig, tokenizer), tokenizer, ROBERTA_NAMES, seed)
 
 
 def tiny_sentencepiece(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
-    """An XLM-RoBERTa with a Unigram tokenizer in SentencePiece's manner: "▁" for a space, NFKC, unknown tokens."""
-    special = ["<s>", "<pad>", "</s>", "<unk>"]
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
-    tokenizer.train_from_iterator(
-        text,
-        trainers.UnigramTrainer(vocab_size=VOCABULARY, special_tokens=special, unk_token="<unk>", show_progress=False),
-    )
-    tokenizer.model = _in_fixed_order(tokenizer, special)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
-    config = _roberta_config(XLMRobertaConfig, tokenizer)
-    return _save(folder, XLMRobertaModel, config, tokenizer, _ROBERTA_NAMES, seed)
+    """An XLM-RoBERTa with a Unigram tokenizer."""
+    tokenizer = unigram(text)
+    return _save(folder, XLMRobertaModel, _roberta_config(XLMRobertaConfig, tokenizer), tokenizer, ROBERTA_NAMES, seed)
 
 
 TOKENIZERS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
@@ -164,20 +106,7 @@ def tiny_corpus(folder: Path, texts: Iterable[str] = TEXT) -> Corpus:
     return corpus
 
 
-def _in_fixed_order(tokenizer: Tokenizer, special: list[str]) -> models.Unigram:
-    """The trained Unigram model with its pieces in one order and scores to two places: training is not repeatable."""
-    trained = json.loads(tokenizer.to_str())["model"]["vocab"]
-    pieces = [(piece, round(score, 2)) for piece, score in trained if piece not in special]
-    pieces.sort(key=lambda pair: (-pair[1], pair[0]))
-    return models.Unigram([*((token, 0.0) for token in special), *pieces], unk_id=special.index("<unk>"))
-
-
-_ROBERTA_NAMES = {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>", "cls": "<s>", "sep": "</s>"}
-_ROBERTA_NAMES["mask"] = "<mask>"
-
-
 def _roberta_config(kind: Any, tokenizer: Tokenizer) -> Any:
-    tokenizer.add_special_tokens(["<mask>"])
     shape = {**SHAPE, "max_position_embeddings": SHAPE["max_position_embeddings"] + 2}
     return kind(
         vocab_size=tokenizer.get_vocab_size(),

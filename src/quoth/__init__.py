@@ -4,8 +4,11 @@ This module knows the public names and which module each comes from. It imports 
 asked for, so `import quoth` is fast and needs no torch.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from quoth import moved as _moved
 
 if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth import errors as errors
@@ -19,7 +22,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.corpus.repair import Repairs as Repairs
     from quoth.index.costs import Cost as Cost
     from quoth.index.costs import Shortfall as Shortfall
-    from quoth.integrations.huggingface import pipeline as pipeline
     from quoth.model.base import FusedSearch as FusedSearch
     from quoth.model.base import Model as Model
     from quoth.model.loading import load as load
@@ -41,10 +43,12 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.records import Sentence as Sentence
     from quoth.records import TaggedSpan as TaggedSpan
     from quoth.records import TaggedText as TaggedText
-    from quoth.source_map import Location as Location
     from quoth.zero_ner.model import ZeroNER as ZeroNER
+    from quoth_sources.source_map import Location as Location
 
 __version__ = "0.1.0"
+
+sys.meta_path.append(_moved.Finder())
 
 _HOMES = {
     name: module
@@ -56,7 +60,6 @@ _HOMES = {
         "quoth.corpus.exact.quotes": "Verification verify_quote",
         "quoth.corpus.repair": "Repairs",
         "quoth.index.costs": "Cost Shortfall",
-        "quoth.integrations.huggingface": "pipeline",
         "quoth.model.base": "FusedSearch Model",
         "quoth.model.loading": "load",
         "quoth.ner.tagger": "Tagger",
@@ -66,7 +69,7 @@ _HOMES = {
         "quoth.realm.model": "REALM",
         "quoth.records": "Document Evidence Hit Hits Likelihood Match Passage PassageShare Prediction "
         "Predictions Sentence TaggedSpan TaggedText",
-        "quoth.source_map": "Location",
+        "quoth_sources.source_map": "Location",
         "quoth.zero_ner.model": "ZeroNER",
     }.items()
     for name in names.split()
@@ -80,6 +83,8 @@ if not TYPE_CHECKING:  # or a checker would take any name for a public one
         """Import the public name `name` from its module, the first time it is asked for."""
         if name == "errors":
             return import_module("quoth.errors")
+        if name in _moved.NAMES:
+            return _moved.moved(name)
         if name not in _HOMES:
             raise AttributeError(f"module 'quoth' has no attribute {name!r}; public names: {', '.join(__all__)}")
         value = getattr(import_module(_HOMES[name]), name)

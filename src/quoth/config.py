@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from quoth.errors import InputError, nearest
 from quoth.fields import Checked, described
+from quoth.moved import name_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class Config(Checked):
         own = next((each.default for each in fields(cls) if each.name == "kind"), None)
         if own is not None and (kind := values.get("kind", own)) != own:
             raise InputError(f"model kind {kind!r}; it must be {own!r}")
+        values = {name_of(key, known): value for key, value in values.items()}
         for key in values:
             if key not in known:
                 raise InputError(f"unknown setting {key!r}; use one of {', '.join(known)}{nearest(key, known)}")

@@ -3,27 +3,18 @@
 This module knows names, exit codes and the remedy for damage, not who raises what.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from errno import EFBIG
 from pathlib import Path
 
-
-class QuothError(Exception):
-    """Anything Quoth raises on purpose."""
-
-    exit_code = 1
-
-
-class UserError(QuothError):
-    """A mistake the user can fix; the message says how."""
-
-    exit_code = 2
-
-
-class InputError(UserError):
-    """A text, an argument or a record that cannot be used."""
+from quoth_sources.errors import FileWarning as FileWarning
+from quoth_sources.errors import InputError as InputError
+from quoth_sources.errors import QuothError as QuothError
+from quoth_sources.errors import UserError as UserError
+from quoth_sources.errors import brief as brief
+from quoth_sources.errors import few as few
 
 
 class RecordError(InputError):
@@ -96,17 +87,6 @@ def nearest(name: object, allowed: Iterable[str]) -> str:
     return f"; did you mean {alike[0]}?" if alike else ""
 
 
-def brief(value: object) -> str:
-    """A value as errors show it, at most 60 characters long."""
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
-
-
-def few(names: Sequence[str], most: int = 3) -> str:
-    """The first names of a list, as messages show it."""
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
-
-
 def remedy_of(corpus: Path) -> str:
     """What to do about damage in a corpus."""
     return f"`quoth repair {corpus}` repairs what can be repaired"
@@ -129,10 +109,6 @@ class TrainingError(QuothError):
 
 class DamageWarning(UserWarning):
     """A segment of a corpus is damaged: the corpus is open without its documents, or its words are made again."""
-
-
-class FileWarning(UserWarning):
-    """Files of a folder are left out, or a file is read in a way that one should know."""
 
 
 class ComparisonWarning(UserWarning):

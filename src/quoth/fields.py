@@ -10,10 +10,11 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from numbers import Integral, Real
+from textwrap import fill
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -26,6 +27,7 @@ MOST = 2**31 - 1
 
 _UNIONS = (Union, UnionType)
 _Record = TypeVar("_Record")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +138,62 @@ def _as_tuples(value: Any) -> Any:
 def described(record: type[_Record]) -> type[_Record]:
     """A record whose `help` says of every field its type without bounds, its meaning and its default."""
     of: Any = record
-    known, lines = fields_of(of), []
-    for name, field in known.items():
-        left_open = field.default in (None, "default") and not hasattr(record, "from_dict")
-        shown = "the model's" if left_open else repr(field.default)
-        if field.meaning:
-            lines.append(f"    {name} ({spelled(field.kind)}): {field.meaning} Default: {shown}.")
-    shape = inspect.signature(of.__init__)
+    known, shape = fields_of(of), inspect.signature(of.__init__)
     taken = [
         each.replace(annotation=spelled(known[each.name].kind)) if each.name in known else each
         for each in shape.parameters.values()
     ]
-    record.__doc__ = "\n".join([inspect.cleandoc(record.__doc__ or ""), "", "Args:", *lines])
+    record.__doc__ = "\n".join([inspect.cleandoc(record.__doc__ or ""), "", "Args:", *lines_of(of).values()])
     of.__init__.__signature__ = shape.replace(parameters=taken)
     return record
+
+
+def lines_of(record: Any) -> dict[str, str]:
+    """The line under "Args" of every field that has a meaning, by its name."""
+    open_ = None if hasattr(record, "from_dict") else "the model's"
+    return {
+        name: fill(
+            f"{name} ({spelled(field.kind)}): {told(field, open_)}",
+            width=112,
+            initial_indent=" " * 4,
+            subsequent_indent=" " * 8,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for name, field in fields_of(record).items()
+        if field.meaning
+    }
+
+
+def told(field: Field, open_: str | None) -> str:
+    """What a field means, and its default, if the meaning does not say that; `open_` is said of one that is left
+    open."""
+    if "default" in field.meaning.lower():
+        return field.meaning
+    if open_ is not None and field.default in (None, "default"):
+        shown = open_
+    else:
+        shown = f'"{field.default}"' if isinstance(field.default, str) else repr(field.default)
+    return f"{field.meaning} Default: {shown}."
+
+
+def documented(record: Any) -> Callable[[_Method], _Method]:
+    """Gives the docstring of a method a line under "Args" for each field of a record that it takes."""
+
+    def with_lines(method: _Method) -> _Method:
+        method.__doc__ = with_options(method.__doc__, inspect.signature(method).parameters, record)
+        return method
+
+    return with_lines
+
+
+def with_options(text: str | None, names: Iterable[str], record: Any) -> str:
+    """A docstring whose "Args" has a line for each of these names: its own, or else that of the record's field."""
+    head, mark, rest = inspect.cleandoc(text or "").partition("\nArgs:\n")
+    own, gap, rest = rest.partition("\n\n")
+    lines = lines_of(record) | {line.split()[0].rstrip(":"): line for line in re.split(r"\n(?=    \w)", own) if line}
+    shown = "\n".join(lines[name] for name in names if name in lines)
+    return f"{head}{mark}{shown}{gap}{rest}"
 
 
 def spelled(kind: Any) -> str:

@@ -99,9 +99,9 @@ class ModelSource(Generic[C_co]):
         return EncoderSource(self.base, folder if adapted else None, self.config.revision)
 
 
-def graph_file(folder: Path, dtype: str) -> Path:
-    """The file of an encoder's graph for ONNX Runtime."""
-    return folder / f"{dtype}.onnx"
+def graph_file(folder: Path, dtype: str, layers: tuple[int, int] | None = None) -> Path:
+    """The file of an encoder's graph for ONNX Runtime: of all its layers, or from one up to another."""
+    return folder / (f"{dtype}.onnx" if layers is None else f"{dtype}.{layers[0]}-{layers[1]}.onnx")
 
 
 def shipped() -> list[str]:

@@ -11,10 +11,13 @@ from html import escape
 from typing import Any, Literal, TypeVar
 
 from quoth.errors import InputError
-from quoth.source_map import Located, as_json
+from quoth_sources.blocks import Block, Headings, heading_name, with_heading
+from quoth_sources.source_map import Located, as_json
 
 EXCERPT = 160
 """Characters shown before a phrase, and after it."""
+LEAST_SHOWN = 0.05
+"""The chance from which a unit of a text is shown."""
 PLACES = 3
 """Places of a prediction that are shown."""
 
@@ -23,7 +26,8 @@ PLACES = 3
 class Document:
     """A source text as it came, with its id, title and any further fields.
 
-    `source_map` says where the text is in the file that it was read from.
+    `source_map` says where the text is in the file that it was read from, `blocks` what the file marks in it
+    (`quoth_sources.blocks`); without any they are guessed when the document is added.
     """
 
     id: str
@@ -31,11 +35,13 @@ class Document:
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     source_map: bytes = field(default=b"", repr=False)
+    blocks: bytes = field(default=b"", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Passage(Located):
-    """A character range of a document: `text == document.text[start:end]`. `source_map` is that part of its map."""
+    """A character range of a document: `text == document.text[start:end]`. `source_map` is that part of its map, and
+    `blocks` are its blocks, in characters of the document; `headings` stand above it, with their levels."""
 
     row: int
     document_id: str
@@ -45,6 +51,18 @@ class Passage(Located):
     end: int
     metadata: Mapping[str, Any] = field(default_factory=dict)
     source_map: bytes = field(default=b"", repr=False)
+    blocks: tuple[Block, ...] = field(default=(), repr=False, compare=False)
+    headings: Headings = ()
+
+    def path(self, at: int = 0) -> tuple[str, ...]:
+        """The headings above the passage, or above a character of its document inside it, the highest first; without
+        one that repeats the title."""
+        above = self.headings
+        for start, end, kind, level in self.blocks:
+            if kind == "heading" and end <= at:
+                above = with_heading(above, level, heading_name(self.text[start - self.start : end - self.start]))
+        names = tuple(name for _, name in above)
+        return names[names[:1] == (heading_name(self.title),) :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +169,7 @@ class Evidence(Located):
     `passage` is the passage's row and `context` its text, which begins at `context_start` of the document,
     so that `context[start - context_start : end - context_start]` is the phrase too. `score` is this
     occurrence's share of the prediction's probability; the shares of all its occurrences sum to it, quoted or not.
+    `path` are the headings above it, the highest first.
     """
 
     document_id: str
@@ -163,6 +182,7 @@ class Evidence(Located):
     corpus: str = ""
     context_start: int = 0
     source_map: bytes = field(default=b"", repr=False)
+    path: tuple[str, ...] = ()
 
 
 Status = Literal["answered", "unsure", "not_found"]
@@ -255,13 +275,14 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, list item or row of the corpus that may answer a question, the chance that it does, and the one place
-    where it stands. `answer` is the best phrase inside it, which may answer by itself."""
+    """A unit of a text that may answer a question (sentences, items, rows), the chance that it does, and the one place
+    where it stands. `answer` is the best phrase inside it, which may answer by itself. `status`: as a prediction's."""
 
     text: str
     probability: float
     evidence: tuple[Evidence, ...]
     answer: str = ""
+    status: Status = "unsure"
 
     def __repr__(self) -> str:
         return f"Sentence({self.text!r}, {self.probability:.0%}, {self.evidence[0].document_id!r})"
@@ -300,15 +321,36 @@ class _Ranking(list[R]):
 
 class Predictions(_Ranking[Prediction]):
     """A ranking of predictions, best first. A reader's answer to a question also has `sentences`, those that may answer
-    it, best first, and `read_as`: the question with misspelt words as the corpus spells them ("" if there are none)."""
+    it, best first, and `read_as`: the question with misspelt words as the corpus spells them ("" if there are none).
+    If nothing is sure, `look_in` is the passage that is most relevant."""
+
+    look_in: Evidence | None = None
 
     def __init__(self, predictions: Iterable[Prediction] = (), sentences: Sequence[Sentence] = ()) -> None:
         super().__init__(predictions)
         self.sentences = list(sentences)
 
     @property
+    def shown(self) -> list[Sentence]:
+        """What a person sees, in order: the units of the texts that may answer, that of a sure phrase first; without
+        units the phrases themselves."""
+        units = [each for each in self.sentences if each.probability >= LEAST_SHOWN]
+        if not self or (units and self[0].abstained):
+            return units
+        best = self[0]
+        around = [each for each in self.sentences if any(is_within(place, each.evidence[0]) for place in best.evidence)]
+        if not best.abstained and around:
+            first = around[0]
+            raised = replace(first, probability=max(first.probability, best.probability))
+            return [raised, *(each for each in units if each is not first)]
+        return [*(Sentence(each.text, each.probability, each.evidence, each.text) for each in self), *units]
+
+    @property
     def status(self) -> Status:
-        """The best prediction's status; "not_found" if there is none."""
+        """That of the whole: "answered" if the best prediction is, or the best unit; else the best prediction's;
+        "not_found" if there is none."""
+        if any(each.status == "answered" for each in self.sentences[:1]):
+            return "answered"
         return self[0].status if self else "not_found"
 
     def __repr__(self) -> str:
@@ -325,6 +367,12 @@ class Hits(_Ranking[Hit]):
 
     def _repr_html_(self) -> str:
         return self._html("" if self else "no passage of the corpus matches", _hit)
+
+
+def is_within(place: Evidence, whole: Evidence) -> bool:
+    """Whether a place is a part of another, or all of it."""
+    same = (place.corpus, place.document_id) == (whole.corpus, whole.document_id)
+    return same and whole.start <= place.start and place.end <= whole.end
 
 
 def in_context(place: Evidence) -> tuple[int, int]:

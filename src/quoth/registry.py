@@ -119,7 +119,7 @@ _ROWS = (
         needs_vectors=True,
         recipes="quoth.realm.config:RECIPES",
         settings={
-            "quoth-realm": {**_REALM, "num_candidates": 21, "reader": "quoth-reader", "defaults": {"mode": "hybrid"}},
+            "quoth-realm": {**_REALM, "num_candidates": 13, "reader": "quoth-reader", "defaults": {"mode": "hybrid"}},
             "quoth-realm-base": _REALM,
         },
         bare="quoth-realm-base",

@@ -20,7 +20,7 @@ from quoth.cli import records
 from quoth.cli.models import load_predictor, open_corpora
 from quoth.cli.options import CorpusDir, Json, MoreCorpora, Setup, repeated
 from quoth.cli.output import counting, note, print_json, print_tables, results
-from quoth.cli.records import PASSAGES, flow_help, record_of, takes, takes_setup
+from quoth.cli.records import PASSAGES, flow_help, num_read, record_of, takes, takes_setup
 from quoth.errors import InputError, UserError, nearest
 from quoth.fields import fields_of
 from quoth_eval import report_command
@@ -126,7 +126,7 @@ def run(
 
     \b
     Example:
-      quoth eval cloze pages.jsonl --set passages=null --system quoth-mini
+      quoth eval cloze pages.jsonl --set passages=all --system quoth-mini
       quoth eval nq --data tasks --corpus wiki.quoth --run runs/nq \\
         --system quoth-mini --system quoth-reader
       quoth eval nq --data tasks --corpus wiki.quoth \\
@@ -295,11 +295,11 @@ def errors(
     Example:
       quoth eval errors runs/nq
     """
-    from quoth.source_map import as_json
     from quoth_eval.errors import errors_table, shown_errors, wrong_answers
     from quoth_eval.harness import read_run, run_folders
     from quoth_eval.pages import as_markdown
     from quoth_eval.task import draw
+    from quoth_sources.source_map import as_json
 
     names, answering = set[str](), False
     for report in map(read_run, run_folders(runs)):
@@ -347,7 +347,7 @@ def likelihood(
     if "null_document" not in fields_of(record_of(model)):
         raise InputError(f"model {model!r} is not a REALM; name the folder of one that fills masks")
     loaded: Any = load_predictor(model, open_corpora(directory, corpus), setup)
-    found: Likelihood = loaded.likelihood(text, answer, **options)
+    found: Likelihood = loaded.likelihood(text, answer, passages=num_read(options))
     if json:
         print_json(found.to_dict())
         return

@@ -16,9 +16,9 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from quoth.errors import InputError
-from quoth.source_map import as_json
 from quoth_eval.report import Report, Result, Row
 from quoth_eval.task import Answer, Example, System, Task
+from quoth_sources.source_map import as_json
 
 Source = TypeVar("Source")
 ProgressCallback = Callable[[str, int, int], None]

@@ -56,7 +56,10 @@ def _prediction(record: Mapping[str, Any]) -> Prediction:
         record = {**old, "log_score": record["score"], "status": "unsure" if record["abstained"] else "answered"}
     names = {each.name for each in fields(Evidence)}  # not the location, which is in the corpus
     evidence = tuple(
-        Evidence(**{name: value for name, value in place.items() if name in names}) for place in record["evidence"]
+        Evidence(
+            **{name: value for name, value in place.items() if name in names} | {"path": tuple(place.get("path", ()))}
+        )
+        for place in record["evidence"]
     )
     return Prediction(**{**record, "evidence": evidence, "parts": tuple(record.get("parts", ()))})
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from quoth.cli.options import Setup
+from quoth.cli.output import note
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.view import count_passages
 from quoth.errors import InputError, nearest
 from quoth.fields import Checked
+from quoth.moved import current, told_moved
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report, Table
 from quoth_eval.task import System, Task
@@ -142,7 +144,7 @@ def read_options(items: Sequence[str], option: str = "--set") -> dict[str, Any]:
         if not equals or not key:
             raise InputError(f"{option}: {item!r} is not OPTION=VALUE; for example combine=sum")
         found[key] = _parsed(value)
-    return found
+    return current(found, ("passage_share",), lambda old, new: note(told_moved(old, new)))
 
 
 def unknown_option(where: str, name: str, known: Sequence[str]) -> InputError:

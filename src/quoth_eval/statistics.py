@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quoth.errors import InputError
 
@@ -17,6 +18,7 @@ FLIPS = 10_000
 _AT_A_TIME = 1 << 22
 PRECISIONS = (0.8, 0.9, 0.95)
 _BINS = 10
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,24 @@ def macro_interval(groups: Sequence[Sequence[float]], weights: Sequence[Sequence
         value_N, weight_N = np.asarray(values, float), np.ones(len(values))
         if weights is not None:
             weight_N = np.asarray(weights[number], float)
-        draws = (rng.integers(len(value_N), size=len(value_N)) for _ in range(SAMPLES))
-        sampled.append([np.average(value_N[at], weights=weight_N[at]) for at in draws])
+        sampled.append(np.concatenate([_means(value_N, weight_N, rng, num) for num in _shares(len(value_N))]))
         means.append(np.average(value_N, weights=weight_N))
     low, high = np.quantile(np.mean(sampled, axis=0), [0.025, 0.975]).tolist()
     return Interval(float(np.mean(means)), low, high)
+
+
+def _shares(num_values: int) -> list[int]:
+    """How many samples are drawn at a time, so that they fit into memory."""
+    step = max(1, _AT_A_TIME // num_values)
+    return [min(step, SAMPLES - first) for first in range(0, SAMPLES, step)]
+
+
+def _means(value_N: Vector, weight_N: Vector, rng: np.random.Generator, num_samples: int) -> Vector:
+    """The weighted means of samples that are drawn with replacement: [S]."""
+    drawn_SN = rng.integers(len(value_N), size=(num_samples, len(value_N)))
+    drawn_weights_SN = weight_N[drawn_SN]
+    means_S: Vector = (value_N[drawn_SN] * drawn_weights_SN).sum(1) / drawn_weights_SN.sum(1)
+    return means_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ class Opener:
         """The model. What its options or its kind compare by vectors is embedded in corpora that were made for the
         task. Raises the errors of loading it."""
         share = options.get(SHARE, 1)
-        searches = options.get("passages", 3) is None or bool(options.get("hybrid"))
+        searches = options.get("passages", 3) in (None, "all") or bool(options.get("passage_share"))
         key = (name, *(corpus.path for corpus in corpora), share, searches)
         if key not in self._opened:
             samples = [sample_of(corpus, share, self._place(corpus, share), self._seed) for corpus in corpora]

@@ -73,7 +73,7 @@ def test_without_its_package_the_server_for_assistants_says_what_to_install(
 ) -> None:
     for module in ("mcp", "mcp.server"):
         monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "quoth.integrations.mcp", raising=False)
+    monkeypatch.delitem(sys.modules, "quoth_serve.mcp", raising=False)
     code, out, err = run("mcp", corpus)
     assert (code, out) == (2, "")
     assert err == "quoth: quoth mcp requires the package mcp 2: pip install '.[mcp]' in a clone of Quoth\n"

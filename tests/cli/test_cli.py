@@ -17,27 +17,27 @@ import types
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from rich.text import Text
 
 from commands import Run
-from quoth import NPM, REALM, Corpus, Document, Evidence, Prediction
+from quoth import NPM, Corpus, Document, Evidence, Prediction
 from quoth.answers.options import FillOptions
 from quoth.cli import demo, query
 from quoth.cli import embed as cli_embed
 from quoth.cli.info import bytes_of
 from quoth.cli.main import program
-from quoth.cli.options import Format, label_words, pairs
+from quoth.cli.options import label_words, pairs
 from quoth.cli.output import plural, size
-from quoth.cli.records import num_passages
+from quoth.cli.records import num_passages, num_read
 from quoth.corpus.documents import read_documents
 from quoth.errors import InputError
 from quoth.index import codes
-from quoth.index.retriever import Retriever
 from quoth.npm.config import NPMConfig
 from quoth.records import Predictions
+from quoth_sources.formats import BY_SUFFIX, FORMATS
 from tiny import tiny_bert, tiny_realm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -319,7 +319,7 @@ def test_a_recall_that_is_not_reached_is_told(
     documents.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     path = tmp_path / "many.quoth"
     run("index", documents, "-o", path)
-    _, out, err = run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 0.9999)
+    _, out, err = run("embed", path, "--model", tiny, "--storage", "sq4", "--recall", 0.9999)
     assert "60 passages embedded (sq4)" in out
     said = re.search(r"^quoth: segment 0+: its codes find (0\.\d+) of the nearest tokens, not 0\.9999", err, re.M)
     assert said
@@ -330,9 +330,9 @@ def test_a_recall_that_is_not_reached_is_told(
     assert float(said[1]) <= made["recall"] < float(said[1]) + 0.001
     assert f", recall {said[1]}, 0.9999 requested)" in " ".join(run("info", path)[1].split())
     monkeypatch.setattr(codes, "DEPTH", 4096)
-    assert run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 0.5)[2] == ""
+    assert run("embed", path, "--model", tiny, "--storage", "sq4", "--recall", 0.5)[2] == ""
     assert re.search(r", recall [01]\.\d+\)", " ".join(run("info", path)[1].split()))
-    assert run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 1)[2] == ""
+    assert run("embed", path, "--model", tiny, "--storage", "sq4", "--recall", 1)[2] == ""
     assert json.loads(run("info", path, "--json")[1])["embedded"][0]["codes"] == []
     assert ", recall" not in run("info", path)[1]
 
@@ -499,7 +499,8 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "fill",
         corpus,
         "a [MASK]",
-        "--dense",
+        "--passages",
+        "all",
         "--combine",
         "joint",
         "--top-k",
@@ -514,7 +515,7 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "--ban-stop-words",
         "--any-token",
     )
-    asked = ("--passages", 7, "--hybrid", 0.3, "--template", "{question} [MASK]", "--read", 4)
+    asked = ("--passages", 7, "--passage-share", 0.3, "--template", "{question} [MASK]", "--read", 4)
     run("ask", corpus, "who?", "--model", "quoth-mini", *asked)
     run("classify", corpus, "good", "--labels", "positive=great, good", "--labels", "negative=terrible")
     (_, fill), (_, ask), (_, classify) = oracle.asked
@@ -533,12 +534,12 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "whole_words": False,
         "max_evidence": 10,
     }
-    assert (ask["passages"], ask["hybrid"], ask["template"]) == (7, 0.3, "{question} [MASK]")
+    assert (ask["passages"], ask["passage_share"], ask["template"]) == (7, 0.3, "{question} [MASK]")
     assert ask["read"] == 4
     assert classify["labels"] == {"positive": ["great", "good"], "negative": ["terrible"]}
     assert classify["temperature"] == 5.0
-    code, _, err = run("fill", corpus, "a [MASK]", "--dense", "--hybrid", 0.3)
-    assert (code, "--hybrid 0.3 searches every token already; leave --dense out" in err) == (2, True)
+    code, _, err = run("fill", corpus, "a [MASK]", "--passages", "all", "--passage-share", 0.3)
+    assert (code, "--passage-share 0.3 searches every token already; leave --passages all out" in err) == (2, True)
 
 
 def test_bm25_search_needs_no_model(corpus: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -584,29 +585,6 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_realm(tmp_path_factory.mktemp("realm") / "tiny")
 
 
-def test_index_makes_vectors_at_once_and_says_what_they_cost(
-    tmp_path: Path, documents: Path, realm: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, encoder = tmp_path / "v.quoth", REALM.from_pretrained(realm).encoder
-    monkeypatch.setitem(cli_embed.DEFAULT_MODELS, "passages", str(realm))
-    monkeypatch.setattr("quoth.index.finder._SHIPPED", {str(realm)})
-    monkeypatch.setattr("quoth.index.finder.named", lambda _: lambda corpora, *_: Retriever(corpora, encoder))
-    code, out, err = run("index", documents, "-o", path, "--vectors")
-    assert (code, out) == (0, f"{path}: 2 documents, 2 passages, snapshot 1\n")
-    assert "2 passages to encode" in err
-    assert "about 2 vectors take" in err
-    command = ("search", path, "an opera", "--json")
-    assert len(run(*command)[1].splitlines()) == 2
-    assert len(run(*command, "--mode", "bm25")[1].splitlines()) == 1  # the other one has none of the words
-    more = tmp_path / "more.jsonl"
-    for count, told in ((32, ""), (1, f"quoth: 33 passages of {path} without vectors: until `quoth embed {path} ")):
-        more.write_text("".join(f'{{"id": "{count}-{n}", "text": "opera {n}"}}\n' for n in range(count)))
-        err = run("add", path, more)[2]
-        assert told in err
-        assert bool(told) == ("without vectors" in err)
-    assert run(*command) == run(*command, "--mode", "bm25")
-
-
 def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run) -> None:
     code, out, err = run("ask", corpus, "Where is it?", "--model", realm)
     assert (code, out, err.count("\n")) == (2, "", 1)
@@ -620,7 +598,7 @@ def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run
     assert {hit["document_id"] for hit in hits} == {"demetrios", "carmen"}
     assert hits[0]["score"] >= hits[1]["score"]
     texts = {"demetrios": TEXT, "carmen": "Carmen is an opera by Georges Bizet."}
-    for options in ((), ("--dense",), ("--passages", "2"), ("--dense", "--passages", "2")):
+    for options in ((), ("--mode", "dense"), ("--passages", "2"), ("--mode", "dense", "--passages", "2")):
         code, out, err = run("ask", corpus, "Where is it?", "--model", realm, "--json", "--top-k", "3", *options)
         assert (code, err) == (0, "")
         answers = [json.loads(line) for line in out.splitlines()]
@@ -694,7 +672,7 @@ def test_how_many_blanks_there_may_be_is_told(run: Run, corpus: Path) -> None:
     "given",
     [
         ("--k", "9"),
-        ("--hybrid", "0.3"),
+        ("--passage-share", "0.3"),
         ("--combine", "sum"),
         ("--temperature", "2"),
         ("--length-exponent", "1"),
@@ -736,11 +714,39 @@ def test_labels_and_settings_are_parsed() -> None:
         pairs(["a=1", "a=2"], "--set", "")
 
 
-def test_passages_or_dense_not_both() -> None:
-    given = ({"passages": None}, {"passages": 8}, {"passages": None, "dense": True})
-    assert [*map(num_passages, given)] == ["default", 8, None]
-    with pytest.raises(InputError, match="one of them"):
-        num_passages({"passages": 3, "dense": True})
+def test_passages_are_a_number_or_all() -> None:
+    given = [{"passages": each, "dense": False} for each in (None, "8", "all")]
+    assert [*map(num_passages, given)] == ["default", 8, "all"]
+    for wrong in ("some", "0", "1.5", "all"):
+        with pytest.raises(InputError, match=rf"--passages is '?{wrong}'?; it must be .*1 or more"):
+            num_read({"passages": wrong})
+    assert num_read({"passages": "7"}) == 7
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [
+        (("fill", "a [MASK]"), ("--dense",), ("--passages", "all")),
+        (("ask", "who?", "--model", "quoth-mini"), ("--hybrid", "0.3"), ("--passage-share", "0.3")),
+        (("ask", "who?", "--model", "quoth-mini"), ("--hybrid=0.3",), ("--passage-share=0.3",)),
+    ],
+)
+def test_an_old_flag_is_taken_with_a_note(
+    corpus: Path, run: Run, oracle: Oracle, command: tuple[str, str], old: tuple[str, ...], new: tuple[str, ...]
+) -> None:
+    verb, text, *more = command
+    *_, told = (run(verb, corpus, text, *more, *flags) for flags in (new, old))
+    (_, wanted), (_, found) = oracle.asked
+    assert found == wanted
+    now = " ".join(new) if "--dense" in old else "--passage-share"
+    assert f"{old[0].partition('=')[0]} is now {now}; the old name goes with the next release" in told[2]
+
+
+def test_the_old_flag_of_storage_is_taken_with_a_note(tmp_path: Path, run: Run) -> None:
+    code, _, err = run("embed", tmp_path / "none.quoth", "--precision", "sq9")
+    assert code == 2
+    assert err.startswith("quoth: --precision is now --storage; the old name goes with the next release\n")
+    assert "'sq9' is not one of 'sq8', 'sq4', 'fp16', 'fp32'" in err
 
 
 def test_numbers_are_written_for_people() -> None:
@@ -786,7 +792,7 @@ def test_help_fits_a_screen_and_starts_with_an_example(run: Run, monkeypatch: py
         (["ask", "Who?"], "'Who?' is not a corpus, which comes first: quoth ask DIR QUESTION; see `quoth ask --help`"),
         (["classify", "x", "y"], "missing option '--labels'; see `quoth classify --help`"),
         (["fill", "x.quoth", "a", "[MASK]"], "a text with spaces must be in quotes; see `quoth fill --help`"),
-        (["embed", "x.quoth", "--precision", "sq9"], "'sq9' is not one of 'sq8', 'sq4', 'fp16', 'fp32'"),
+        (["embed", "x.quoth", "--storage", "sq9"], "'sq9' is not one of 'sq8', 'sq4', 'fp16', 'fp32'"),
         (["fill", "x.quoth", "a [MASK]", "--model", "quoth-min"], "no model 'quoth-min'; did you mean quoth-mini?"),
         (["train", "adpt", "x", "-o", "y"], "did you mean adapt?"),
         (["fill", "x", "a [MASK]", "--top-k", "ten"], "--top-k is 'ten'; it must be a whole number; see `quoth fill"),
@@ -950,7 +956,8 @@ def test_ctrl_c_ends_with_130_and_a_sound_corpus(corpus: Path) -> None:
     with quoth("add", corpus, "-", preexec_fn=heed) as process:
         assert process.stdin is not None
         assert process.stderr is not None
-        process.stdin.write('{"id": "new", "title": "", "text": "new"}\n')
+        for number in range(3000):  # records come in parts of a megabyte
+            process.stdin.write(f'{{"id": "{number}", "title": "", "text": "{"new " * 250}"}}\n')
         process.stdin.flush()
         _wait_for(corpus / "segments", more_than=1)
         process.send_signal(signal.SIGINT)
@@ -996,7 +1003,7 @@ def test_a_reader_that_leaves_is_no_error_to_speak_of(corpus: Path) -> None:
         ("search x y --topk 3", "-k"),
         ("fill x y -m z", "--model"),
         ("serve -p 80", "--port"),
-        ("embed x -p sq4", "--precision"),
+        ("embed x -s sq4", "--storage"),
         ("embed x -r 1", "--recall or --ray"),
         ("index x --out y", "--output"),
     ],
@@ -1151,7 +1158,16 @@ def test_what_a_model_computes_with_reaches_it(
     assert [options[name] for name in ("base", "device", "dtype")] == [tmp_path, "cpu", "fp16"]
 
 
-def test_the_formats_that_may_be_named_are_those_that_are_read(tmp_path: Path) -> None:
+def test_a_format_that_is_not_known_is_refused_with_those_that_are(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         read_documents(tmp_path, format="wpd")
-    assert {*str(refused.value).split("is not one of ")[1].split(", ")} == {*get_args(Format)}
+    assert {*str(refused.value).split("is not one of ")[1].split(", ")} == {*FORMATS}
+    code, _, err = run("index", tmp_path, "--format", "docxx", "-o", tmp_path / "x.quoth")
+    assert code == 2
+    assert err.startswith("quoth: --format is 'docxx'; it must be one of jsonl, ")
+    assert err.endswith(", xls; did you mean docx?\n")
+
+
+def test_every_suffix_is_in_the_documentation() -> None:
+    tables = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("formats.md", "documents.md"))
+    assert {*re.findall(r"`(\.[a-z]+)`", tables)} >= {*BY_SUFFIX}

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from quoth.cli.render import bar, excerpt, printable, show_facts, show_hits, show_line, show_predictions, show_quote
 from quoth.records import Evidence, Hit, Hits, Passage, Prediction, Predictions, Status
-from quoth.source_map import encode
+from quoth_sources.source_map import encode
 
 CONTEXT = "The church of Hagios Demetrios stands in Thessaloniki, in northern Greece."
 START = CONTEXT.index("Thessaloniki")

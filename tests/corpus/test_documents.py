@@ -24,7 +24,7 @@ from quoth.corpus.checks import check_document
 from quoth.corpus.documents import read_documents
 from quoth.errors import FileWarning, InputError
 from quoth.records import Document
-from quoth.source_map import encode, locate
+from quoth_sources.source_map import encode, locate
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 SHARED_FOLDER = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -434,7 +434,7 @@ def test_what_ends_a_file_early_names_it_once_with_one_remedy(tmp_path: Path, mo
     long = write(tmp_path / "a.jsonl", lines({"id": "a", "text": "x"}, {"id": "b", "text": "x" * 99}))
     cut = tmp_path / "t.csv"
     cut.write_bytes("id,text\nc,One.\n".encode("utf-16") + b"\x00\xd8a\x00\n\x00")
-    monkeypatch.setattr("quoth.corpus.documents.MOST_IN_RECORD", 60)
+    monkeypatch.setattr("quoth_sources.limits.RECORD", 60)
     errors: list[InputError] = []
     assert [each.id for each in read_documents(long, cut, skip_bad=True, on_bad=errors.append)][:1] == ["a"]
     remedy = "fix it or leave it out (--skip-bad)"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from quoth import Corpus, Document, read_documents
-from quoth.corpus import mailboxes
 from quoth.corpus.sync import sync
 from quoth.errors import FileWarning, InputError
-from quoth.source_map import locate
+from quoth_sources import limits
+from quoth_sources.source_map import locate
 
 
 def read(folder: Path, value: Any, name: str = "t.json") -> list[Document]:
@@ -121,7 +121,7 @@ def test_a_mailbox_that_is_none_and_a_message_that_is_too_large(
         InputError, match=r"in.mbox: no line 'From … 10:00:00 2024' before its text \(line 1\); is it a mailbox"
     ):
         list(read_documents(tmp_path / "in.mbox"))
-    monkeypatch.setattr(mailboxes, "MOST_BYTES", 300)
+    monkeypatch.setattr(limits, "MESSAGE_BYTES", 300)
     (tmp_path / "in.mbox").write_text(box(message("a", "x" * 900), message("b", "short")))
     bad = list[InputError]()
     [found] = read_documents(tmp_path / "in.mbox", skip_bad=True, on_bad=bad.append)
@@ -136,7 +136,7 @@ def test_without_the_parser_of_mail_a_mailbox_is_refused_at_once(
 ) -> None:
     (tmp_path / "in.mbox").write_text(box(message("a", "Words.")))
     with monkeypatch.context() as absent:
-        absent.setattr("quoth.sources.files.find_spec", lambda name: None)
+        absent.setattr("quoth_sources.files.find_spec", lambda name: None)
         with pytest.raises(InputError, match=r"^mbox: reading these takes packages that are not installed"):
             read_documents(tmp_path / "in.mbox")
         with pytest.raises(InputError, match=r"^mbox: reading these takes packages"):

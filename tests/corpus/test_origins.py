@@ -11,7 +11,7 @@ from commands import Run
 from quoth import Corpus, Document
 from quoth.corpus.origins import Origins
 from quoth.errors import CorruptionError, UnknownDocumentError
-from quoth.source_map import encode
+from quoth_sources.source_map import encode
 
 
 def write(folder: Path, **texts: str) -> Path:

@@ -16,10 +16,10 @@ from quoth import Corpus, Document
 from quoth.corpus import rebuild as rebuild_module
 from quoth.corpus import repair as repair_module
 from quoth.corpus.repair import verify
-from quoth.corpus.segment import PLACE_PARTS, PLACES, Places
+from quoth.corpus.segment import PLACES, Parts
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Likelihood, PassageShare
-from quoth.source_map import Run, encode, locate, runs_of
+from quoth_sources.source_map import Run, encode, locate, runs_of
 
 
 def mapped(name: str, words: int, every: int = 1, first: int = 1) -> Document:
@@ -112,7 +112,7 @@ def test_a_damaged_byte_is_found_in_the_maps_that_have_it(tmp_path: Path) -> Non
     corpus.add([mapped("a", 700), Document("b", "", "No map.")])
     [segment] = (corpus.path / "segments").iterdir()
     flip(segment / PLACES, 0.5)
-    places, damaged = Places(segment), 0
+    places, damaged = Parts(segment / PLACES), 0
     for number in range(2 + corpus.num_passages):
         try:
             places.part(number)
@@ -124,8 +124,8 @@ def test_a_damaged_byte_is_found_in_the_maps_that_have_it(tmp_path: Path) -> Non
 LOST = {
     "a byte of the first map": (lambda folder: flip(folder / PLACES, 0.25), "a", r"places\.bin"),
     "a byte of the last map": (lambda folder: flip(folder / PLACES, 0.9), "c", r"places\.bin"),
-    "a row of the table": (lambda folder: flip(folder / PLACE_PARTS, 0.95), "", r"places\.npy"),
-    "the table": (lambda folder: (folder / PLACE_PARTS).write_bytes(b"damaged"), "abc", r"places\.npy"),
+    "a row of the table": (lambda folder: flip(folder / "places.npy", 0.95), "", r"places\.npy"),
+    "the table": (lambda folder: (folder / "places.npy").write_bytes(b"damaged"), "abc", r"places\.npy"),
     "the maps": (lambda folder: (folder / PLACES).unlink(), "abc", r"places\.bin"),
     "a byte, and other files": (
         lambda folder: (flip(folder / PLACES, 0.25), (folder / "ids.npy").unlink()),

@@ -48,7 +48,7 @@ def test_what_was_written_is_read(tmp_path: Path, with_checks: bool) -> None:
     assert segment.find("b") is None
     kinds = {file.name: np.load(file).dtype.str for file in (tmp_path / "s").glob("*.npy")}
     checks = {"checks.npy": "<u4"} if with_checks else {}
-    assert kinds == {"documents.npy": "<i8", "passages.npy": "<i8", "ids.npy": "<u8"} | checks
+    assert kinds == {"documents.npy": "<i8", "passages.npy": "<i8", "ids.npy": "<u8", "blocks.npy": "<i8"} | checks
 
 
 @pytest.mark.parametrize("distinct", [1, 2])
@@ -95,28 +95,6 @@ def test_an_altered_byte_is_never_given_out(tmp_path: Path) -> None:
                     segment.passage(p)
             else:
                 assert segment.passage(p).document_id == DOCUMENTS[d].id
-
-
-def test_passages_around_one_of_their_document(tmp_path: Path) -> None:
-    document = Document("d", "", "One ça.\n\n\u2003Two. Three")
-    with SegmentWriter(tmp_path / "s") as writer:
-        writer.add(Document("a", "", "Before"), [(0, 6)])
-        writer.add(document, [(0, 7), (10, 14), (15, 20)])
-        writer.add(Document("b", "", "Behind"), [(0, 6)])
-        segment = Segment(tmp_path / "s", 100, 50, writer.seal())
-    for index, before, after, wanted in (
-        (2, 0, 0, (10, 14)),
-        (2, 1, 1, (0, 20)),
-        (1, 9, 1, (0, 14)),
-        (3, 0, 9, (15, 20)),
-    ):
-        part = segment.around(index, before, after)
-        assert (part.row, part.document_id, part.start, part.end) == (100 + index, "d", *wanted)
-        assert part.text == document.text[slice(*wanted)]
-    content = (tmp_path / "s" / "documents.bin").read_bytes()
-    segment._blob = altered(content, content.index(b"\n"), ord("x"))
-    with pytest.raises(CorruptionError, match="there is text between the passages of document 1"):
-        segment.around(2, 1, 1)
 
 
 def test_without_checks_what_cannot_be_read_is_named(tmp_path: Path) -> None:

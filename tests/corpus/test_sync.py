@@ -22,8 +22,8 @@ from quoth import Corpus, Document, read_documents
 from quoth.corpus.manifest import LOCK
 from quoth.corpus.sync import Synced, sync
 from quoth.errors import CorruptionError, FileWarning, InputError
-from quoth.sources.worker import Worker
 from quoth.storage import WriterLock, encode_json, sha256_bytes
+from quoth_sources import worker
 
 
 @pytest.fixture
@@ -541,7 +541,7 @@ def test_a_record_that_is_lost_is_dropped_and_made_again(corpus: Corpus, folder:
 class Late:
     """A process for parsers that is not done in time, by the clock."""
 
-    def read(self, format: str, content: bytes | str) -> Any:
+    def answers(self, *_: Any) -> Any:
         raise ValueError("not read within 300 seconds") from TimeoutError()
 
 
@@ -554,7 +554,7 @@ def test_a_fault_of_the_system_is_not_remembered(
 
     write(folder / "a.txt", "Some words.")
     with monkeypatch.context() as once:
-        once.setattr(reading, "open_file", refusing)
+        once.setattr(reading, "open_raw", refusing)
         assert sync(corpus, folder).unreadable == {"a.txt": f"cannot be read ({os.strerror(fault)})"}
     assert sync(corpus, folder).new == ["a.txt"]
 
@@ -573,8 +573,8 @@ def test_that_a_file_unpacks_to_too_much_is_remembered(
     corpus: Corpus, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "a.txt.gz").write_bytes(gzip.compress(b"words " * 1000))
-    monkeypatch.setattr("quoth.sources.files._MOST_UNPACKED", 10)
-    monkeypatch.setattr("quoth.sources.files._MOST_TIMES", 1)
+    monkeypatch.setattr("quoth_sources.limits.UNPACKED", 10)
+    monkeypatch.setattr("quoth_sources.limits.TIMES", 1)
     reason = "cannot be read (it unpacks to more than"
     assert [sync(corpus, folder).unreadable["a.txt.gz"].startswith(reason) for _ in range(2)] == [True, True]
     assert read == ["a.txt.gz"]
@@ -601,9 +601,10 @@ def test_of_many_files_with_markup_the_first_is_told(corpus: Corpus, folder: Pat
 def test_messages_of_a_mailbox_are_read_in_the_process_that_is_there(
     corpus: Corpus, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started = list[Worker]()
-    start = Worker._start
-    monkeypatch.setattr(Worker, "_start", lambda self: (started.append(self), start(self))[1])
+    started = list[int]()
+    start = worker._start_of
+    worker._Process.end_all()
+    monkeypatch.setattr(worker, "_start_of", lambda memory: (started.append(memory), start(memory))[1])
     write(folder / "a.html", "<p>Words.")
     write(folder / "b.mbox", "From a Mon Jan  1 10:00:00 2024\nSubject: Key\n\nWords.\n")
     assert sync(corpus, folder).new == ["a.html", "b.mbox"]

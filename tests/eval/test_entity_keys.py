@@ -91,9 +91,9 @@ def test_the_rarest_key_is_the_one_with_the_rarest_word() -> None:
 def test_a_picture_is_drawn_and_the_same_again(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(2, 8))
-    keys_KD = np.repeat(centres, 20, 0) + 0.1 * rng.normal(size=(40, 8))
+    keys_KD = np.repeat(centres, 10, 0) + 0.1 * rng.normal(size=(20, 8))
     for name in ("a.png", "b.png"):
-        labels = ["PER"] * 20 + [""] * 20
+        labels = ["PER"] * 10 + [""] * 10
         picture(tmp_path / name, centres, keys_KD, ["PER", "LOC"], labels)
     drawn = (tmp_path / "a.png").read_bytes()
     assert drawn[:4] == b"\x89PNG"

@@ -111,7 +111,7 @@ def test_answers_are_counted_by_edition() -> None:
     assert followed(report, changes, 3, "answers") == "\nT: 0 [MASK]\n  old: old (0.0 %)\n  new: new (0.0 %)\n"
 
 
-@pytest.mark.parametrize("kept", range(9))
+@pytest.mark.parametrize("kept", [0, 3, 4, 8])
 def test_a_run_cut_anywhere_resumes_to_the_same_answers(tmp_path: Path, kept: int) -> None:
     changes = [Change("T", f"{number} [MASK]", "Old", "New") for number in range(4)]
     said = {"old": ("old", "Old", "New|Old", "None"), "new": ("new", "Old", "New", "Old|None|New")}

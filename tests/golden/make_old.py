@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import quoth
 import tiny
+import tiny_tokenizers
 
 FOLDER = Path(__file__).parent / "old"
 SHAPE = {
@@ -52,7 +53,7 @@ def main() -> None:
         shutil.rmtree(FOLDER / name, ignore_errors=True)
     texts = [each.text for each in documents("documents.jsonl")]
     tiny.SHAPE.update(SHAPE)
-    tiny.VOCABULARY = 160
+    tiny_tokenizers.VOCABULARY = 160
     write(tiny.tiny_bert(FOLDER / "base", texts), **NPM)
 
     torch.manual_seed(5)

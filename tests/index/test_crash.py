@@ -20,7 +20,7 @@ from quoth.errors import QuothError
 from quoth.index import build, codes
 from tiny import tiny_bert
 
-KILLS = int(os.environ.get("QUOTH_TEST_KILLS", "12"))
+KILLS = int(os.environ.get("QUOTH_TEST_KILLS", "6"))
 QUERY = "wörd1 [MASK] wörd2"
 
 

@@ -15,7 +15,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.index import finder as finder_module
-from quoth.index.finder import CORRECTED, MOST_CORRECTED, Finder, num_late
+from quoth.index.finder import CORRECTED, MOST_CORRECTED, Finder, num_late, without_vectors
 from quoth.index.fusion import shares_of_sum
 from quoth.index.retriever import Retriever
 from quoth.index.tables import KeyTables
@@ -126,6 +126,7 @@ def test_vectors_that_are_made_or_fall_behind_meanwhile(
     corpus: Corpus, loaded: list[Hashed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finder = Finder([corpus])
+    assert num_late([corpus]) == without_vectors(corpus) == 5
 
     def mixed() -> bool:
         return {hit.passage.text: hit.score for hit in finder.search(QUERY, 100)} != by_words(corpus)
@@ -136,15 +137,33 @@ def test_vectors_that_are_made_or_fall_behind_meanwhile(
     monkeypatch.setattr(finder_module, "LATE_PASSAGES", 2)
     corpus.add(Document(text, "", text) for text in ("a red door", "a blue door"))
     assert mixed()
-    assert num_late(corpus) == 0
+    assert (num_late([corpus]), without_vectors(corpus)) == (0, 2)
     assert {"a red door", "a blue door"} < {hit.passage.text for hit in finder.search(QUERY, 100)}  # encoded now
     corpus.add([Document("more", "", "one more red door")])
     assert not mixed()
-    assert num_late(corpus) == 3
+    assert num_late([corpus]) == without_vectors(corpus) == 3
     assert {hit.passage.text for hit in finder.search(QUERY, 100, "hybrid")} > {"one more red door"}
     corpus.delete(["more"])
     assert mixed()
-    assert num_late(corpus) == 0
+    assert (num_late([corpus]), without_vectors(corpus)) == (0, 2)
+    finder.embed()
+    assert without_vectors(corpus) == 0
+
+
+def test_few_passages_are_soon_done_and_of_many_some_are_timed(
+    corpus: Corpus, loaded: list[Hashed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 1000, 100))  # each look at the clock, a hundred seconds have gone
+    monkeypatch.setattr("quoth.index.tables.perf_counter", lambda: float(next(clock)))
+    finder = Finder([corpus])
+    assert finder.seconds_if_long() == 0
+    assert not loaded
+    monkeypatch.setattr(finder_module, "FEW", 4)
+    assert finder.seconds_if_long() == 0  # all five are encoded between two looks
+    monkeypatch.setattr(finder_module, "SOON", 99.0)
+    assert finder.seconds_if_long() == 100
+    embed(corpus)
+    assert finder.seconds_if_long() == 0
 
 
 def test_every_corpus_must_have_vectors(corpus: Corpus, loaded: list[Hashed], tmp_path: Path) -> None:
@@ -153,7 +172,9 @@ def test_every_corpus_must_have_vectors(corpus: Corpus, loaded: list[Hashed], tm
     embed(corpus)
     finder = Finder([corpus, other])
     assert finder.search(QUERY, 100) == bm25([corpus, other], QUERY, 100)
+    assert num_late([corpus, other]) == 1  # one passage is few, but nothing of its corpus has a vector
     embed(other)
+    assert num_late([corpus, other]) == 0
     assert {hit.passage.text for hit in finder.search(QUERY, 100)} == {*TEXTS, "a red house"}
 
 

@@ -23,8 +23,8 @@ from quoth.index.tables import KeyTables
 from quoth.index.vectors import KeyVectors
 from quoth.npm.config import NPMConfig
 from quoth.records import Document
-from quoth.scale.remote import TEXT as TEXT_FILES
-from quoth.scale.remote import RemoteFolder
+from quoth_ray.remote import TEXT as TEXT_FILES
+from quoth_ray.remote import RemoteFolder
 from tiny import TEXT, tiny_bert
 
 QUERY = "Paris is the [MASK] of France."

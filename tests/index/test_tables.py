@@ -207,7 +207,7 @@ def test_another_precision_than_what_is_stored_is_refused(corpus: Corpus, encode
     npm = NPM(encoder, [corpus])
     npm.embed("sq8")
     before = npm.fill(QUERY, passages=None)
-    with pytest.raises(InputError, match=r"has sq8 vectors .*, not fp32; embed with precision sq8, or delete .*keys"):
+    with pytest.raises(InputError, match=r"has sq8 vectors .*, not fp32; embed with storage sq8, or delete .*keys"):
         npm.embed("fp32")
     assert npm.fill(QUERY, passages=None) == before
     npm.embed("sq8")
@@ -328,7 +328,7 @@ def test_vectors_are_not_written_through_a_link(
 def test_precision_is_checked_before_anything_is_written(corpus: Corpus, encoder: TokenEncoder) -> None:
     tables = KeyTables(corpus, encoder)
     for call in (tables.build, tables.cost):
-        with pytest.raises(InputError, match="precision is 'int4'; it must be one of sq8, sq4, fp16, fp32"):
+        with pytest.raises(InputError, match="storage is 'int4'; it must be one of sq8, sq4, fp16, fp32"):
             call("int4")
     assert not (corpus.path / "keys").exists()
 

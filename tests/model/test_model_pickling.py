@@ -13,7 +13,7 @@ import pytest
 import quoth
 from quoth.corpus.view import parts
 from quoth.errors import CorpusNotFoundError, InputError
-from quoth.integrations.shared import Searching
+from quoth_serve.shared import Searching
 from tiny import TEXT, tiny_corpus, tiny_npm, tiny_realm
 
 BLANK = "[MASK] is the capital of France."

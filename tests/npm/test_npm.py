@@ -261,7 +261,7 @@ def test_restricted_search_is_the_brute_force_of_those_passages(
 def test_hybrid_search_mixes_all_tokens_with_the_best_passages(
     npm: NPM, folder: Path, corpora: list[Corpus], combine: str
 ) -> None:
-    found = npm.fill(QUERY, passages=4, hybrid=0.3, combine=combine, k=10000, top_k=10000, distinct=False)
+    found = npm.fill(QUERY, passages=4, passage_share=0.3, combine=combine, k=10000, top_k=10000, distinct=False)
     mixed: dict[Any, float] = {}
     for share, passages in (
         (0.7, brute_passages(folder, tuple(corpora))),
@@ -276,7 +276,7 @@ def test_hybrid_search_mixes_all_tokens_with_the_best_passages(
         assert math.exp(each.log_score) == pytest.approx(each.probability, rel=1e-6)
     assert [each.probability for each in found] == sorted((each.probability for each in found), reverse=True)
 
-    nearest = npm.fill(QUERY, passages=4, hybrid=0.3, combine=combine, k=1, top_k=10000, distinct=False)
+    nearest = npm.fill(QUERY, passages=4, passage_share=0.3, combine=combine, k=1, top_k=10000, distinct=False)
     inside = npm.fill(QUERY, passages=4, combine=combine, top_k=10000, distinct=False)
     assert {e.passage for each in inside for e in each.evidence} <= {e.passage for p in nearest for e in p.evidence}
     assert {each.text for each in inside} <= {each.text for each in nearest}
@@ -481,9 +481,13 @@ def test_vectors_of_tokens_and_queries(npm: NPM, corpora: list[Corpus]) -> None:
         ("[MASK] river", {"top_k": 0}, "top_k is 0"),
         ("[MASK] river", {"combine": "max"}, "combine is 'max'; it must be one of sum, joint, softmax_sum"),
         ("[MASK] river", {"temperature": 0.0}, "temperature is 0.0"),
-        ("[MASK] river", {"hybrid": 1.0}, "hybrid is 1.0; it must be 0 or more and below 1; try hybrid=0.33"),
-        ("[MASK] river", {"hybrid": 0.3, "passages": None}, "hybrid is 0.3 and passages None; say how many"),
-        ("[MASK] river", {"hybrid": 0.3, "passages": 0}, "passages is 0; it must be 1 or more"),
+        (
+            "[MASK] river",
+            {"passage_share": 1.0},
+            "passage_share is 1.0; it must be 0 or more and below 1; try",
+        ),
+        ("[MASK] river", {"passage_share": 0.3, "passages": None}, "passage_share is 0.3 and passages all; say which"),
+        ("[MASK] river", {"passage_share": 0.3, "passages": 0}, "passages is 0; it must be 1 or more"),
         ("[MASK] river", {"max_phrase_tokens": 0}, "max_phrase_tokens is 0"),
     ],
 )

@@ -16,7 +16,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.reader.data import read_examples
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "recipes"))
 
 from absent_answers import swapped
 
@@ -40,7 +40,7 @@ def make(script: Callable[..., str]) -> Make:
     """What a script makes of a file with some options."""
 
     def run(name: str, source: Path, out: Path, *options: str) -> list[dict[str, Any]]:
-        script(ROOT / "scripts" / name, source, "-o", out, *options)
+        script(ROOT / "recipes" / name, source, "-o", out, *options)
         read_examples(out)
         with gzip.open(out, "rt", encoding="utf-8") as lines:
             return [json.loads(line) for line in lines]
@@ -280,7 +280,7 @@ def test_entities_get_evidence_that_names_them_and_negatives_without_an_answer(t
 def test_an_average_lies_between_two_readers(tmp_path: Path, script: Callable[..., str]) -> None:
     name = "encoder.encoder.layer.5.output.dense.weight"
     asked = ["quoth-reader-small", "quoth-reader-base", "-o", tmp_path / "between", "--weight", "0.25"]
-    script(ROOT / "scripts" / "average_readers.py", *asked)
+    script(ROOT / "recipes" / "average_readers.py", *asked)
     before, between = (
         load_file(folder / "reader.safetensors") for folder in (ROOT / "adapters" / "reader-mini", tmp_path / "between")
     )

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 from test_span_reader import QUERY, TEXT, make_reader, passage
 
 from graphs import write_graphs
+from quoth.answers.evidence import Source
+from quoth.arrays import Floats
 from quoth.encoders.bert import round_linears
 from quoth.encoders.graph import GraphEncoder
 from quoth.errors import InputError, ModelNotFoundError
@@ -20,7 +24,7 @@ from quoth.hub import locate
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.runtime import GraphReader, open_reader
-from quoth.reader.spans import SpanReader
+from quoth.reader.spans import SpanModel, SpanReader
 from quoth.reader.weights import load_reader, save_reader
 from quoth.text.tokenizer import PairArrays
 
@@ -41,6 +45,10 @@ def in_pytorch(folder: Path) -> SpanReader:
     return SpanReader(*load_reader(locate(str(folder), ReaderConfig)))
 
 
+def odds(model: SpanModel, batch: PairArrays, legal_BTW: NDArray[np.bool_]) -> Floats:
+    return model.odds(model.states(batch), batch.mask_BT, legal_BTW)
+
+
 def test_odds_are_those_of_the_same_weights_in_pytorch(folder: Path) -> None:
     ours, theirs = open_reader(str(folder), dtype="int8").model, in_pytorch(folder).model
     assert isinstance(ours, GraphReader)
@@ -50,9 +58,9 @@ def test_odds_are_those_of_the_same_weights_in_pytorch(folder: Path) -> None:
     batch = PairArrays(rng.integers(5, 90, (3, 24)) * mask_BT, mask_BT, (np.arange(24) > 6) * mask_BT)
     width = ours.config.span_width
     legal_BTW = (rng.random((3, 24, width)) < 0.5) & (np.arange(24) + width <= 24)[:, None]
-    whole = theirs.odds(batch, legal_BTW)
+    whole = odds(theirs, batch, legal_BTW)
     round_linears(theirs.encoder)
-    rounded, found = theirs.odds(batch, legal_BTW), ours.odds(batch, legal_BTW)
+    rounded, found = odds(theirs, batch, legal_BTW), odds(ours, batch, legal_BTW)
     assert ((found == np.float32(NEVER)) == ~legal_BTW).all()
     seen_BTW = legal_BTW & (mask_BT > 0)[:, :, None]
     assert seen_BTW.sum() > 50
@@ -92,7 +100,7 @@ def test_a_reader_that_is_stored_as_differences_is_the_same_network(folder: Path
     batch = PairArrays(np.random.default_rng(0).integers(5, 90, (2, 24)) * mask_BT, mask_BT, None)
     legal_BTW = np.repeat(mask_BT[:, :, None] > 0, settings.span_width, 2)
     legal_BTW &= (np.arange(24)[:, None] + np.arange(settings.span_width) < 24)[None]
-    np.testing.assert_allclose(ours.odds(batch, legal_BTW), theirs.odds(batch, legal_BTW), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(odds(ours, batch, legal_BTW), odds(theirs, batch, legal_BTW), rtol=1e-4, atol=1e-4)
     stored = load_file(tmp_path / "m" / "reader.safetensors")
     del stored["encoder.encoder.layer.1.output.LayerNorm.bias"]
     save_file(stored, tmp_path / "m" / "reader.safetensors")
@@ -117,6 +125,37 @@ def test_what_is_damaged_is_named(folder: Path, tmp_path: Path) -> None:
     (broken / "quoth.json").write_text(json.dumps(settings | {"max_tokens": 400}))
     with pytest.raises(InputError, match="which leaves 8 for a passage"):
         open_reader(str(broken), dtype="int8")
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+def test_evidence_has_upper_layers_for_itself(folder: Path, tmp_path: Path, dtype: str) -> None:
+    tiny = make_reader(tmp_path / "base", evidence=True, evidence_layers=1)
+    assert isinstance(tiny.model, SpanReaderModel)
+    with torch.no_grad():
+        for number, weight in enumerate(tiny.model.branch.parameters()):
+            weight += 0.05 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(number))
+    save_reader(tmp_path / "m", tiny.model, tmp_path / "base", tiny.config.to_dict() | {"base": "nobody/nothing"})
+    write_graphs(tmp_path / "m")
+    assert isinstance(open_reader(str(tmp_path / "m"), dtype=dtype).model, SpanReaderModel), "no graph of parts"
+    write_graphs(tmp_path / "m", cut=1)
+    ours, theirs = open_reader(str(tmp_path / "m"), dtype=dtype), in_pytorch(tmp_path / "m")
+    assert isinstance(ours.model, GraphReader)
+    assert isinstance(theirs.model, SpanReaderModel)
+    if dtype == "int8":
+        for layers in theirs.model.layers:
+            round_linears(layers)
+    for most in (None, 2):
+        for each in (ours, theirs):
+            each.config = replace(each.config, marked_passages=most)
+        [mine], [other] = (
+            each.read_enough(["who is it"], [[Source(passage(text), "c") for text in TEXT]]) for each in (ours, theirs)
+        )
+        for found, expected in zip(mine, other, strict=True):
+            assert found.total == pytest.approx(expected.total, abs=1e-4 if dtype == "fp32" else 0.1)
+            assert found.relevance == pytest.approx(expected.relevance, abs=1e-4 if dtype == "fp32" else 0.1)
+            assert found.marks is not None
+            assert expected.marks is not None
+            np.testing.assert_allclose(found.marks[1], expected.marks[1], atol=1e-4 if dtype == "fp32" else 0.1)
 
 
 def test_a_reader_that_goes_on_training_keeps_its_graph(folder: Path, tmp_path: Path) -> None:

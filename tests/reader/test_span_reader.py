@@ -397,3 +397,52 @@ def test_known_tokens_are_asked_for_by_passage(reader: SpanReader) -> None:
     passages, asked = [passage(text, row=row) for row, text in enumerate(TEXT[:2])], list[Passage]()
     reader.read([QUERY], [passages], lambda each: asked.append(each))
     assert asked == passages
+
+
+def test_evidence_marks_passages_and_tokens(tmp_path: Path) -> None:
+    own = make_reader(tmp_path / "b", evidence=True)
+    shown = passage(TEXT[0], "A title")
+    [[found]] = own.read(["who"], [[shown]])
+    assert found.marks is not None
+    model = own.model
+    assert isinstance(model, SpanReaderModel)
+    titled = own.tokenizer.pieces(["A title."])[0][0]
+    body = Tokens.of(shown.text, own.tokenizer.pieces([shown.text])[0])
+    [reading] = windows(own.tokenizer, own.config, query_ids(own.tokenizer, "who", 16), titled, body)
+    with torch.inference_mode():
+        states_TH = model.encoder(**pair_batch(own.tokenizer, [reading.pair], "cpu")).last_hidden_state[0]
+        first = torch.tanh(model.pooler.weight @ states_TH[0] + model.pooler.bias)
+        relevance = float(model.relevance.weight[0] @ first + model.relevance.bias[0])
+        marks_T = (states_TH @ model.evidence.weight[0] + model.evidence.bias[0])[reading.body :][: len(body.flags_T)]
+    assert found.relevance == pytest.approx(relevance, abs=1e-5)
+    np.testing.assert_allclose(found.marks[1], marks_T, atol=1e-5)
+    assert found.marks[0].tolist() == reading.offsets_T2.tolist()
+
+
+def test_passages_are_read_until_one_is_relevant_enough(tmp_path: Path) -> None:
+    plain, own = make_reader(tmp_path / "a"), make_reader(tmp_path / "a", evidence=True, evidence_layers=1)
+    assert isinstance(own.model, SpanReaderModel)
+    assert isinstance(plain.model, SpanReaderModel)
+    own.model.load_state_dict(plain.model.state_dict(), strict=False)
+    read = [Source(passage(text, row=row), "c") for row, text in enumerate([*TEXT[:7], " ".join(TEXT), *TEXT[:3]])]
+    questions, shown = ["who", "what is it"], [[each.passage for each in read]] * 2
+    alone, every = plain.read(questions, shown), own.read(questions, shown)
+    sought = [max(own[n].relevance for n in range(4, 8)) for own in every]
+    wanted = max(sought)
+    counts = [next((n for n in (4, 8) if max(e.relevance for e in each[:n]) >= wanted), len(read)) for each in every]
+    own.config = replace(own.config, marked_passages=3, enough_relevance=wanted - 1e-4)
+    found = own.read_enough(questions, [read] * 2)
+    assert [len(each) for each in found] == counts
+    assert min(counts) < len(read)
+    for q, count in enumerate(counts):
+        best = sorted(range(count), key=lambda n: -every[q][n].relevance)[:3]
+        assert {n for n, each in enumerate(found[q]) if len(each.odds_C)} == set(best)
+        for n, each in enumerate(found[q]):
+            assert each.marks is not None
+            assert each.relevance == pytest.approx(every[q][n].relevance, abs=1e-5)
+            np.testing.assert_allclose(each.marks[1], (every[q][n].marks or ())[1], atol=1e-5)
+            if n in best:
+                assert each.total == pytest.approx(alone[q][n].total, abs=1e-4), "spans are those of the reader without"
+    [blank] = own.read_enough([f"{own.tokenizer.mask_token} is it"], [read])
+    assert all(each.marks is None for each in blank), "blanks are no questions"
+    assert all(len(each.odds_C) for each in blank)

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from test_epub import written as epub
 from test_numbering import kind, level, num, p, word
 from test_opendocument import written as odf
-from written import docx, lines, pdf, pptx, repacked, xlsx
+from written import docx, lines, pdf, pptx, read_in, repacked, xlsx
 
 from quoth.corpus.documents import read_documents
 from quoth.errors import FileWarning, InputError
-from quoth.sources.office import described, root_of
-from quoth.sources.worker import Worker
+from quoth_sources.office import described, root_of
+from quoth_sources.worker import Worker
 
 PYTHON = re.compile(r"Error\b|Exception|Traceback|0x[0-9a-f]|[<>{}]|object at|\bNone\b|list index|subscriptable|"
                     r"invalid literal|codec|index out|unpack\b|has no attribute|Errno|xmlns|\bb'")  # fmt: skip
@@ -53,10 +53,13 @@ def worker() -> Iterator[Worker]:
 
 def said_of(worker: Worker, format: str, content: bytes) -> str:
     """What is told of a file, by error or by note."""
-    try:
-        return " ".join(worker.read(format, content).notes)
-    except ValueError as error:
-        return str(error)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            read_in(worker, format, content)
+        except ValueError as error:
+            return str(error)
+    return " ".join(str(each.message) for each in told)
 
 
 CHANGES = [
@@ -162,7 +165,7 @@ def test_a_part_with_bytes_that_changed_is_named(format: str) -> None:
     info = zipfile.ZipFile(io.BytesIO(content)).getinfo(part)
     at = info.header_offset + 30 + len(part) + info.compress_size // 2
     content[at] ^= 0xFF
-    source = import_module(f"quoth.sources.{format}").read(bytes(content))
+    source = import_module(f"quoth_sources.{format}").read(bytes(content))
     assert source.text
     assert any(part in note for note in source.notes) or format == "pptx"  # which does not read a theme
 
@@ -173,7 +176,7 @@ def test_an_archive_with_a_password_says_so() -> None:
         for found in re.finditer(re.escape(mark), content):
             content[found.start() + offset] |= 1
     with pytest.raises(ValueError, match="it is encrypted; save it again, without a password"):
-        import_module("quoth.sources.odt").read(bytes(content))
+        import_module("quoth_sources.odt").read(bytes(content))
 
 
 @pytest.mark.parametrize(

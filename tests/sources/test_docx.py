@@ -4,8 +4,8 @@ import pytest
 from test_numbering import OF_OFFICE, kind, level, lines, num, p, word
 from written import repacked
 
-from quoth.sources import docx
-from quoth.sources.wordml import W
+from quoth_sources import docx
+from quoth_sources.wordml import W
 
 _MC = "http://schemas.openxmlformats.org/markup-compatibility/2006"
 

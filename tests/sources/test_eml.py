@@ -10,9 +10,9 @@ import pytest
 
 import quoth
 from quoth.errors import FileWarning
-from quoth.source_map import locate
-from quoth.sources import eml
-from quoth.sources.source import Source
+from quoth_sources import eml
+from quoth_sources.source import Source
+from quoth_sources.source_map import locate
 
 
 def message(*parts: tuple[str, str], **heads: str) -> EmailMessage:
@@ -280,7 +280,7 @@ def test_a_body_that_cannot_be_read_and_has_no_name_is_named_by_its_kind(monkeyp
     def refusing(content: bytes) -> Source:
         raise ValueError("too deep")
 
-    monkeypatch.setattr("quoth.sources.html.read", refusing)
+    monkeypatch.setattr("quoth_sources.html.read", refusing)
     found = eml.read(b"Subject: x\nMIME-Version: 1.0\nContent-Type: text/html\n\n<p>Words.")
     assert found.notes == ["no text is found in the body (text/html); only the headers are read"]
 

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 from written import repacked
 
-from quoth.sources import epub
+from quoth_sources import epub
 
 _CONTAINER = """<?xml version="1.0"?><container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
 <rootfile full-path="OPS/book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>"""

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from quoth import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.errors import FileWarning, InputError
-from quoth.sources import files
-from quoth.sources.files import UTF_8, UTF_16, decode, encoding_of
+from quoth_sources import limits
+from quoth_sources.files import UTF_8, UTF_16, decode, encoding_of
 
 SHARED_FOLDER = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 FRENCH = "L'été dernier, le garçon – très fatigué – a dit « voilà » à Besançon; cela coûte 5 €, l’œuvre aussi."
@@ -157,7 +157,7 @@ def test_utf_16_round_trips(tmp_path: Path, text: str, order: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
 def test_tables_of_any_size_are_read_alike(tmp_path: Path, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_HEAD", 50)
+    monkeypatch.setattr(limits, "HEAD", 50)
     rows = [(str(number), f'{FRENCH} "{number}"\r\nand\nmore') for number in range(40)]
     stream = io.StringIO(newline="")
     csv.writer(stream).writerows([("id", "text"), *rows])
@@ -168,13 +168,13 @@ def test_tables_of_any_size_are_read_alike(tmp_path: Path, encoding: str, monkey
 
 @pytest.mark.parametrize("head", range(16, 24))
 def test_the_beginning_of_a_table_ends_with_a_line(tmp_path: Path, head: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_HEAD", head)
+    monkeypatch.setattr(limits, "HEAD", head)
     (tmp_path / "a.csv").write_text("id,text\n1,words 漢字\n2,more\n", encoding="utf-8")
     assert [each.text for each in read_documents(tmp_path / "a.csv")] == ["words 漢字", "more"]
 
 
 def test_a_table_that_is_not_what_it_began_as_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_HEAD", 50)
+    monkeypatch.setattr(limits, "HEAD", 50)
     content = "id,text\n1,some words that are longer than the head\n2,two\n"
     (tmp_path / "a.csv").write_bytes(content.encode("utf-16") + b"\x00\xd8a\x00")  # half of a surrogate pair
     with pytest.raises(InputError, match=r"a\.csv: not UTF-16"):

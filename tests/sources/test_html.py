@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from quoth.sources.html import read
-from quoth.sources.source import Source
+from quoth_sources.html import read
+from quoth_sources.source import Source
 
 PAGE = """<!doctype html><html><head><title> Kenya,
  in short</title><meta name="author" content="Ann"><meta property="article:published_time" content="2024-05-01">

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import quoth
-from quoth.source_map import locate
-from quoth.sources import ipynb
+from quoth_sources import ipynb
+from quoth_sources.source_map import locate
 
 OUTPUTS: list[dict[str, Any]] = [
     {"output_type": "stream", "name": "stdout", "text": ["pumps: 3\n", "\x1b[31mred\x1b[0m\n"]},
@@ -42,7 +42,7 @@ def test_cells_in_their_order_each_with_its_number() -> None:
 
 
 def quoth_map(source: Any) -> bytes:
-    from quoth.source_map import encode
+    from quoth_sources.source_map import encode
 
     return encode(source.kind, source.runs)
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from written import docx, xlsx
+from written import docx, read_in, xlsx
 
 from quoth.corpus.documents import read_documents
 from quoth.errors import InputError
-from quoth.sources import libreoffice
-from quoth.sources.worker import Worker
+from quoth_sources import libreoffice
+from quoth_sources.worker import Worker
 
 _FAKE = """#!{python}
 import os, pathlib, shutil, subprocess, sys, time
@@ -99,4 +99,4 @@ def test_without_it_they_are_left_out_and_named(tmp_path: Path, monkeypatch: pyt
 def test_libreoffice_itself() -> None:
     rich = rb"{\rtf1\ansi The capital of Kenya is {\b Nairobi}.\par Since 1907.}"
     with Worker() as worker:
-        assert worker.read("rtf", rich).text == "The capital of Kenya is Nairobi.\n\nSince 1907."
+        assert read_in(worker, "rtf", rich).text == "The capital of Kenya is Nairobi.\n\nSince 1907."

@@ -4,21 +4,26 @@ import bz2
 import gzip
 import io
 import lzma
+import os
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from written import pdf
+from written import pdf, read_in
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.sync import sync
 from quoth.errors import InputError
-from quoth.sources import worker
-from quoth.sources.worker import Worker
+from quoth_sources import limits
+from quoth_sources.worker import Worker
 
 MOST = 100_000
 
@@ -26,10 +31,8 @@ MOST = 100_000
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that a test can afford."""
-    for name in ("documents._MOST_BYTES", "documents.MOST_CHARACTERS", "documents.MOST_IN_RECORD"):
-        monkeypatch.setattr(f"quoth.corpus.{name}", MOST)
-    for name in ("_MOST_UNPACKED", "MOST_IN_RECORD"):
-        monkeypatch.setattr(f"quoth.sources.files.{name}", MOST)
+    for name in ("FILE_BYTES", "TEXT_BYTES", "UNPACKED", "RECORD"):
+        monkeypatch.setattr(limits, name, MOST)
 
 
 def all_of(folder: Path) -> tuple[list[str], dict[str, str]]:
@@ -100,27 +103,83 @@ def test_a_compressed_table_that_is_read_at_any_place(tmp_path: Path) -> None:
     assert [each.id for each in read_documents(tmp_path / "a.parquet.gz")] == ["a"]
 
 
+def packed_table(*columns: list[object]) -> bytes:
+    stream = io.BytesIO()
+    names = ["text", *map(str, range(1, len(columns)))]
+    parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), stream, compression="gzip")
+    return stream.getvalue()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not limit memory")
+def test_a_table_that_takes_too_much_memory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MEMORY", 700 << 20)
+    (tmp_path / "a.parquet").write_bytes(packed_table(["a" * (350 << 20)] * 2))
+    (tmp_path / "b.parquet").write_bytes(packed_table(["B."]))
+    assert (tmp_path / "a.parquet").stat().st_size < 2 << 20
+    found, errors = all_of(tmp_path)
+    assert found == ["b-1"]
+    assert "reading it takes too much memory; split it" in errors["a.parquet"]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_table_whose_rows_are_too_much_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(packed_table(["a" * 1000] * 100_000))
+    found, errors = all_of(tmp_path)
+    assert len(found) < 20_000
+    assert "its rows unpack to too much; split it" in errors["a.parquet"]
+
+
+def test_records_come_while_the_file_is_read(tmp_path: Path) -> None:
+    """Of a pipe without end."""
+    os.mkfifo(tmp_path / "a.jsonl")
+
+    def write() -> None:
+        with suppress(BrokenPipeError), open(tmp_path / "a.jsonl", "wb") as pipe:
+            while True:
+                pipe.write(b'{"text": "One."}\n')
+
+    thread = Thread(target=write)
+    thread.start()
+    documents = read_documents(tmp_path / "a.jsonl")
+    assert [each.id for each in islice(documents, 3)] == ["a-1", "a-2", "a-3"]
+    del documents
+    thread.join(30)
+    assert not thread.is_alive()
+
+
 DEEP = b"<div>" * 200_000
+LATE = "not read in the time that its size allows; split it, or convert it to text"
 
 
 def test_a_parser_has_the_time_that_its_file_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "SECONDS_EACH", 1.0)
-    monkeypatch.setattr(worker, "SECONDS_PER_BYTE", 0.0)
+    monkeypatch.setattr(limits, "SECONDS_EACH", 1.0)
+    monkeypatch.setattr(limits, "SECONDS_PER_BYTE", 0.0)
     with Worker() as reading:
         for _ in range(2):  # of each file, not of all
-            with pytest.raises(ValueError, match="not read within 1 seconds"):
-                reading.read("html", DEEP)
-            assert reading.read("markdown", "*One.*").text == "One."
+            with pytest.raises(ValueError, match=LATE):
+                read_in(reading, "html", DEEP)
+            assert read_in(reading, "markdown", b"*One.*").text == "One."
 
 
 def test_sync_goes_on_after_files_that_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "SECONDS_EACH", 1.0)
-    monkeypatch.setattr(worker, "SECONDS_PER_BYTE", 0.0)
+    monkeypatch.setattr(limits, "SECONDS_EACH", 1.0)
+    monkeypatch.setattr(limits, "SECONDS_PER_BYTE", 0.0)
     (tmp_path / "f").mkdir()
     for name, content in {"a.html": DEEP, "b.html": b"<p>B.", "c.pdf": pdf(), "d.md": b"# D"}.items():
         (tmp_path / "f" / name).write_bytes(content)
     began = time.process_time()
     done = sync(Corpus.create(tmp_path / "c.quoth"), tmp_path / "f")
     assert done.new == ["b.html", "d.md"]
-    assert done.unreadable["a.html"] == "not read within 1 seconds; split it, or convert it to text"
+    assert done.unreadable["a.html"] == LATE
     assert time.process_time() - began < 60
+
+
+def test_a_message_that_takes_too_long_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SECONDS_EACH", 2.0)
+    monkeypatch.setattr(limits, "SECONDS_PER_BYTE", 0.0)
+    message = b"From a Mon Jan  1 10:00:00 2024\nSubject: x\nContent-Type: text/html\n\n%s\n\n"
+    (tmp_path / "a.mbox").write_bytes(b"".join(message % each for each in (b"<p>A.", DEEP, b"<p>B.")))
+    errors: list[InputError] = []
+    found = [each.text for each in read_documents(tmp_path, skip_bad=True, on_bad=errors.append)]
+    assert found == ["Subject: x\n\nA.", "Subject: x\n\nB."]
+    assert [LATE in str(each) for each in errors] == [True]

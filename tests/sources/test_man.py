@@ -11,9 +11,9 @@ import pytest
 import quoth
 from commands import Run
 from quoth.errors import InputError
-from quoth.sources.files import sources_of
-from quoth.sources.man import is_man, read
-from quoth.sources.roff import args_of, said
+from quoth_sources.files import sources_of
+from quoth_sources.man import is_man, read
+from quoth_sources.roff import args_of, said
 
 MAN = r"""'\" t
 .\" A comment.

@@ -17,11 +17,11 @@ from test_pdf import COUNTRIES, turned
 from written import both, lines, pdf
 
 from quoth.errors import InputError
-from quoth.source_map import encode, locate
-from quoth.sources.marks import MOST_PIXELS, YELLOW, Mark, highlighted, picture
-from quoth.sources.originals import original
-from quoth.sources.pdf import read
-from quoth.sources.worker import Worker
+from quoth_sources.marks import MOST_PIXELS, YELLOW, Mark, highlighted, picture
+from quoth_sources.originals import original
+from quoth_sources.pdf import read
+from quoth_sources.source_map import encode, locate
+from quoth_sources.worker import Worker
 
 WORDS = st.lists(st.sampled_from("abcdefghijilmMWABCDEFGH0123456789.,;()'"), min_size=1, max_size=9, unique=True)
 Quad = tuple[float, float, float, float]
@@ -170,7 +170,7 @@ def test_a_picture_of_the_page() -> None:
     assert YELLOW in colours
     assert image.convert("RGB").getpixel((75, 842 - 729)) == (255, 255, 255)
     with Worker() as worker:
-        again = worker.made("marks.picture", content, mark=marked(content, "Kampala"), width=595)
+        again = worker.made("quoth_sources.marks.picture", content, mark=marked(content, "Kampala"), width=595)
     assert Image.open(io.BytesIO(again)).tobytes() == image.tobytes()
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quoth.sources import markdown, rst
-from quoth.sources.source import Source
+from quoth_sources import markdown, rst
+from quoth_sources.source import Source
 
 DOCS = Path(__file__).parents[2] / "docs"
 MARKDOWN = """---

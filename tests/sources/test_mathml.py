@@ -2,7 +2,7 @@
 
 import pytest
 
-from quoth.sources.html import read
+from quoth_sources.html import read
 
 _POWER = "<msup><mn>10</mn><mn>6</mn></msup>"
 

@@ -8,8 +8,8 @@ from struct import pack
 import pytest
 
 import quoth
-from quoth.source_map import locate
-from quoth.sources import msg
+from quoth_sources import msg
+from quoth_sources.source_map import locate
 
 Folder = dict[str, "bytes | Folder"]
 SECTOR, END, FREE = 512, 0xFFFFFFFE, 0xFFFFFFFF

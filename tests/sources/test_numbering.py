@@ -5,8 +5,8 @@ import zipfile
 
 import pytest
 
-from quoth.sources import docx, odt
-from quoth.sources.numbers import written
+from quoth_sources import docx, odt
+from quoth_sources.numbers import written
 
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 OF_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

@@ -14,10 +14,10 @@ from pptx import Presentation
 from written import docx, pptx, repacked, xlsx
 
 from quoth.corpus.documents import read_documents
-from quoth.sources import docx as word
-from quoth.sources import epub, odp, ods, odt
-from quoth.sources import pptx as slides
-from quoth.sources import xlsx as sheets
+from quoth_sources import docx as word
+from quoth_sources import epub, odp, ods, odt
+from quoth_sources import pptx as slides
+from quoth_sources import xlsx as sheets
 
 TABLE = [("Country", "Capital"), ("Kenya", "Nairobi"), ("Uganda", "Kampala")]
 ROWS = "Country: Kenya | Capital: Nairobi\nCountry: Uganda | Capital: Kampala"
@@ -171,7 +171,7 @@ def test_what_is_no_document_says_why(reader) -> None:  # type: ignore[no-untype
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quoth.sources.office._MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("quoth_sources.office._MOST_BYTES", 1 << 20)
     bomb = repacked(docx("x"), lambda _, part: part, **{"word/bomb.bin": bytes(1 << 21)})
     assert len(bomb) < 1 << 16
     with pytest.raises(ValueError, match=r"it unpacks to 2,\d{3},\d{3} bytes in \d+ files; at most 1,048,576 are read"):

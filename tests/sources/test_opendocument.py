@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from quoth.sources import odp, ods, odt
+from quoth_sources import odp, ods, odt
 
 _KINDS = (
     "office",

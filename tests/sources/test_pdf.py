@@ -12,9 +12,9 @@ from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen.canvas import Canvas
 from written import A4, both, lines, pdf
 
-from quoth.source_map import WHOLE, encode, locate
-from quoth.sources.pdf import read
-from quoth.sources.source import Source
+from quoth_sources.pdf import read
+from quoth_sources.source import Source
+from quoth_sources.source_map import WHOLE, encode, locate
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGH0123456789.,;()-'", min_size=1, max_size=9)
 COUNTRIES = [("Country", "Capital", "People"), ("Kenya", "Nairobi", "55,000"), ("Uganda", "Kampala", "47,000")]

@@ -8,10 +8,10 @@ from reportlab.pdfgen.canvas import Canvas
 from test_pdf_tables import grid
 from written import both, lines, pdf
 
-from quoth.sources.layout import Writer
-from quoth.sources.pdf import read
-from quoth.sources.source import Text
-from quoth.sources.strips import Page, Word, in_order, strips_of
+from quoth_sources.layout import Writer
+from quoth_sources.pdf import read
+from quoth_sources.source import Text
+from quoth_sources.strips import Page, Word, in_order, strips_of
 
 LEFT = (
     "The mill was built by Ada Brandt in the",

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from reportlab.pdfgen.canvas import Canvas
 from written import both, lines, pdf
 
-from quoth.source_map import encode, locate
-from quoth.sources.marks import Mark, highlighted
-from quoth.sources.pdf import read
+from quoth_sources.marks import Mark, highlighted
+from quoth_sources.pdf import read
+from quoth_sources.source_map import encode, locate
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=8).map(str.capitalize)
 

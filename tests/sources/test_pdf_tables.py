@@ -6,7 +6,7 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 from written import both, lines, pdf
 
-from quoth.sources.pdf import read
+from quoth_sources.pdf import read
 
 COUNTRIES = [("Kenya", "Nairobi", "55,000"), ("Uganda", "Kampala", "47,000"), ("Chad", "N'Djamena", "17,000")]
 LOREM = "It was said that the houses by the water were to be sold before the year had come to its end"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from written import pptx, repacked
 
-from quoth.sources import pptx as slides
+from quoth_sources import pptx as slides
 
 _MC = b'<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"><mc:Choice>'
 

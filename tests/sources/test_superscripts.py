@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quoth.sources.superscripts import lowered, raised
+from quoth_sources.superscripts import lowered, raised
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.sync import sync
 from quoth.errors import FileWarning, InputError
-from quoth.sources.files import files_below
+from quoth_sources.files import files_below
 
 if TYPE_CHECKING:
     from commands import Run

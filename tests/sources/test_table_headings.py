@@ -12,12 +12,12 @@ from openpyxl import load_workbook
 from pptx import Presentation
 from written import docx, pptx, xlsx
 
-from quoth.sources import docx as word
-from quoth.sources import html as pages
-from quoth.sources import pptx as slides
-from quoth.sources import xlsx as sheets
-from quoth.sources.source import Piece, Text
-from quoth.sources.tables import COVERED, Box, boxed, is_headed, write
+from quoth_sources import docx as word
+from quoth_sources import html as pages
+from quoth_sources import pptx as slides
+from quoth_sources import xlsx as sheets
+from quoth_sources.source import Piece, Text
+from quoth_sources.tables import COVERED, Box, boxed, is_headed, write
 
 FORM = [("Name", "Ann Lee"), ("Position", "Manager"), ("Office", "Berlin")]
 SHOWN = "Name | Ann Lee\nPosition | Manager\nOffice | Berlin"

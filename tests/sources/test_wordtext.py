@@ -6,8 +6,8 @@ from test_numbering import OF_OFFICE, p, word
 from written import docx as by_python_docx
 from written import repacked
 
-from quoth.sources import docx
-from quoth.sources.wordml import W
+from quoth_sources import docx
+from quoth_sources.wordml import W
 
 _W14 = 'xmlns:w14="http://schemas.microsoft.com/office/word/2010/wordml"'
 

@@ -10,52 +10,66 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from written import docx, lines, pdf, pptx, repacked, xlsx
+from written import docx, lines, pdf, pptx, read_in, repacked, xlsx
 
 from quoth import Document
 from quoth.corpus.documents import read_documents
 from quoth.errors import InputError
-from quoth.source_map import runs_of
-from quoth.sources import worker as module
-from quoth.sources.worker import Worker
+from quoth_sources import worker as module
+from quoth_sources.source_map import runs_of
+from quoth_sources.worker import Worker, _Process
 
 PDF = pdf(lines("Some words."))
 
 
 def test_a_process_that_takes_too_long_or_ends_is_replaced() -> None:
-    with Worker(seconds=0.01) as worker, pytest.raises(ValueError, match=r"not read within 0 seconds; split it"):
-        worker.read("pdf", PDF)
+    with (
+        Worker(seconds=0.01) as worker,
+        pytest.raises(ValueError, match="not read in the time"),
+    ):
+        read_in(worker, "pdf", PDF)
     with Worker() as worker:
-        assert worker.read("pdf", PDF).text == "Some words."
+        assert read_in(worker, "pdf", PDF).text == "Some words."
         assert worker._process is not None
-        first = worker._process.pid
-        assert worker.read("html", b"<p>One.").text == "One."
-        assert worker._process.pid == first
-        worker._process.kill()
-        worker._process.wait()
+        first = worker._process._process
+        assert read_in(worker, "html", b"<p>One.").text == "One."
+        assert worker._process._process is first
+        first.kill()
+        first.wait()
         with pytest.raises(ValueError, match="its parser crashed: the file is damaged, or too large"):
-            worker.read("pdf", PDF)
-        assert worker.read("pdf", PDF).text == "Some words."
-        process = worker._process
-    assert process.poll() is not None
+            read_in(worker, "pdf", PDF)
+        assert read_in(worker, "pdf", PDF).text == "Some words."
+        last = worker._process
+    with Worker() as worker:  # the next one has it
+        assert read_in(worker, "text", b"One.").text == "One."
+        assert worker._process is last
+        worker.close()
+    assert last._process.poll() is not None
+    with Worker(memory=3 << 30) as worker:
+        assert read_in(worker, "text", b"One.").text == "One."
+        assert worker._process is not None
+        other = worker._process._process
+    assert other.poll() is None
+    _Process.end_all()
+    assert other.poll() is not None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not limit memory")
 def test_memory_is_limited() -> None:
     with Worker(memory=300 << 20) as worker:
-        assert worker.read("pdf", PDF).text == "Some words."
+        assert read_in(worker, "pdf", PDF).text == "Some words."
         with pytest.raises(ValueError, match=r"memory|crashed"):
-            worker.read("pdf", PDF + bytes(400 << 20))
+            read_in(worker, "pdf", PDF + bytes(400 << 20))
 
 
 def test_what_a_parser_prints_disturbs_nothing() -> None:
     with Worker() as worker, pytest.raises(ValueError, match="it cannot be read"):
-        worker.read("none", b"")
+        read_in(worker, "none", b"")
 
 
 ODD = """
 import os, subprocess, sys
-from quoth.sources.source import Text
+from quoth_sources.source import Text
 def read(content):
     os.write(1, b'{"sizes": [0, 0]}\\n')
     print("printed", flush=True)
@@ -72,12 +86,12 @@ def test_what_a_parser_writes_reads_and_starts_has_not_the_stream(
 ) -> None:
     """A parser that writes to its output, reads its input to the end, and leaves a process behind that keeps both."""
     (tmp_path / "odd.py").write_text(ODD)
-    there = f"import quoth.sources\nquoth.sources.__path__.append({str(tmp_path)!r})\n"
+    there = f"import quoth_sources\nquoth_sources.__path__.append({str(tmp_path)!r})\n"
     (tmp_path / "sitecustomize.py").write_text(there)
     monkeypatch.syspath_prepend(tmp_path)
     with Worker(seconds=30) as worker:
-        child, said = worker.read("odd", b"one").text.split()
-        other, again = worker.read("odd", b"two").text.split()
+        child, said = read_in(worker, "odd", b"one").text.split()
+        other, again = read_in(worker, "odd", b"two").text.split()
         assert (said, again) == ("one", "two")
         began = time.monotonic()
     try:
@@ -95,22 +109,22 @@ def test_after_an_interruption_the_next_file_gets_its_own_reply(
         raise interrupt
 
     with Worker() as worker:
-        assert worker.read("html", b"<p>One.").text == "One."
+        assert read_in(worker, "html", b"<p>One.").text == "One."
         with monkeypatch.context() as once:
             once.setattr(module, "_received", interrupted)
             with pytest.raises(interrupt):
-                worker.read("html", b"<p>Two.")
-        assert worker.read("html", b"<p>Three.").text == "Three."
+                read_in(worker, "html", b"<p>Two.")
+        assert read_in(worker, "html", b"<p>Three.").text == "Three."
 
 
 def test_what_is_no_reply_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     with Worker() as worker:
-        assert worker.read("html", b"<p>One.").text == "One."
+        assert read_in(worker, "html", b"<p>One.").text == "One."
         with monkeypatch.context() as once:
-            once.setattr(module, "_received", lambda stream, count: json.loads("{"))
+            once.setattr(module, "_received", lambda stream: json.loads("{"))
             with pytest.raises(ValueError, match="its parser crashed"):
-                worker.read("html", b"<p>Two.")
-        assert worker.read("html", b"<p>Three.").text == "Three."
+                read_in(worker, "html", b"<p>Two.")
+        assert read_in(worker, "html", b"<p>Three.").text == "Three."
 
 
 ENTITIES = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">' + b"".join(
@@ -222,7 +236,7 @@ def test_every_format_gives_a_document_with_a_map(tmp_path: Path) -> None:
 def test_a_package_that_is_missing_is_one_line_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.pdf").write_bytes(PDF)
     (tmp_path / "b.md").write_bytes(b"# B")
-    monkeypatch.setattr("quoth.sources.files.find_spec", lambda _: None)
+    monkeypatch.setattr("quoth_sources.files.find_spec", lambda _: None)
     message = r'pdf: reading these takes packages that are not installed: pip install "quoth\[documents\]"'
     with pytest.raises(InputError, match=message):
         read_documents(tmp_path)

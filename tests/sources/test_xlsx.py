@@ -10,7 +10,7 @@ from openpyxl import load_workbook
 from openpyxl.xml.constants import SHEET_MAIN_NS
 from written import repacked, xlsx
 
-from quoth.sources import xlsx as sheets
+from quoth_sources import xlsx as sheets
 
 
 @pytest.mark.parametrize(

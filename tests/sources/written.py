@@ -3,6 +3,8 @@
 import io
 import zipfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from docx import Document
@@ -11,7 +13,24 @@ from pptx import Presentation
 from pptx.util import Inches
 from reportlab.pdfgen.canvas import Canvas
 
+from quoth import records
+from quoth.corpus.documents import read_each
+from quoth.errors import RecordError
+from quoth_sources.worker import Worker
+
 A4 = (595.0, 842.0)
+
+
+def read_in(worker: Worker, format: str, content: bytes) -> records.Document:
+    """What a worker reads of a file of this format. Raises ValueError that says why there is nothing."""
+    bad = list[RecordError]()
+    with NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        found = [*read_each([(format, Path(file.name), "file")], worker, bad.append, {})]
+    if bad:
+        raise ValueError(bad[0].reason)
+    return found[0]
 
 
 def pdf(*pages: Callable[[Canvas], Any], **options: Any) -> bytes:

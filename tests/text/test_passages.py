@@ -12,14 +12,12 @@ from quoth.errors import InputError, ModelNotFoundError
 from quoth.text.passages import (
     crosses_sentence,
     get_splitter,
-    is_heading,
-    is_item,
     is_mark_of_item,
     is_same_field,
-    lines_of,
     sentences,
     whole_sentences,
 )
+from quoth_sources.guess import is_heading, is_item, lines_of
 
 UNICODE = st.text(max_size=300) | st.text("ab.!?:;-|# \n\t。漢字かなไทย์\u0301\u200b", max_size=300)
 PROSE = """Honey is made by bees in the summer, when the lime trees are in flower

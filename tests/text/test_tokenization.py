@@ -1,4 +1,3 @@
-import re
 import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,13 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from quoth import NPM
-from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.records import Document
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.text.tokenizer import READ_OF_TITLE, FastTokenizer, PairTokenizer, TextTokenizer, TokenizedPassage, Tokens
-from tiny import TEXT, TOKENIZERS, tiny_bert, tiny_roberta, tiny_sentencepiece
+from tiny_tokenizers import KINDS, tokenizer_folder
 
 PIECES = [
     *("Paris ", "the capital", "Café ", "cafe\u0301", "a\u0323\u0301\u0327b", "e\u0301\u0301 ", "ﬁﬂ ", "ﷺ", "½ ", "ß"),
@@ -29,9 +25,9 @@ TEXTS = TEXTS.map(lambda text: text.replace("\x00", "").encode("utf-8", "ignore"
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
-@pytest.fixture(scope="session", params=TOKENIZERS)
+@pytest.fixture(scope="session", params=KINDS)
 def folder(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return TOKENIZERS[request.param](tmp_path_factory.mktemp(request.param))
+    return tokenizer_folder(request.param, tmp_path_factory.mktemp(request.param))
 
 
 @pytest.fixture(scope="session")
@@ -41,13 +37,11 @@ def tokenizer(folder: Path) -> TextTokenizer:
 
 @pytest.fixture(scope="session")
 def berts(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
-    return TextTokenizer(FastTokenizer(tiny_bert(tmp_path_factory.mktemp("berts"))), num_masks=2, max_tokens=64)
+    return make(tokenizer_folder("bert", tmp_path_factory.mktemp("berts")))
 
 
 def make(folder: Path, num_masks: int = 2, max_tokens: int = 64) -> TextTokenizer:
-    from transformers import AutoTokenizer
-
-    return TextTokenizer(AutoTokenizer.from_pretrained(folder), num_masks=num_masks, max_tokens=max_tokens)
+    return TextTokenizer(FastTokenizer(folder), num_masks=num_masks, max_tokens=max_tokens)
 
 
 def cuts_a_word(text: str, at: int) -> bool:
@@ -110,39 +104,6 @@ def test_groups_tell_texts_apart(folder: Path) -> None:
         tuple(egypt.group_T[(egypt.offsets_T2[:, 0] <= at) & (at < egypt.offsets_T2[:, 1])].tolist()) for at in (2, 6)
     }
     assert len(pieces) == 2
-
-
-@pytest.mark.parametrize("build", TOKENIZERS.values(), ids=TOKENIZERS)
-def test_equal_texts_are_one_answer_whatever_their_tokens(build: Any, tmp_path: Path) -> None:
-    model = build(tmp_path / "m", [*TEXT, *["We saw Thessaloniki and Thessaloniki."] * 20])
-    corpus = Corpus.create(tmp_path / "c.quoth")
-    text = "Thessaloniki is great. We saw Thessaloniki (Thessaloniki) and 서울 (서울); 북 is not 서."
-    corpus.add([Document("d", "", text)])
-    npm = NPM.from_pretrained(str(model), corpus)
-    ids = {tuple(each) for each in npm.encoder.tokenizer.hf(["Thessaloniki", " Thessaloniki"])["input_ids"]}
-    assert len(ids) == 1 + ("roberta" in build.__name__)
-    found = npm.fill("We saw [MASK]", passages=1, top_k=10000, distinct=False)
-    texts = [each.text for each in found]
-    assert len(texts) == len({text.casefold() for text in texts}) or npm.encoder.tokenizer.spells
-    assert len(texts) == len(set(texts))
-    for word in ("Thessaloniki", "서울", "북"):
-        places = [(e.start, e.end) for e in next(each for each in found if each.text == word).evidence]
-        assert sorted(places) == [match.span() for match in re.finditer(word, text)]
-
-
-LETTERS = "Θ ε σ α λ ο ν ί κ η ς 반 포 대 교 a b c d e f g h i j k l m n o p q r s t u v w x y z"
-
-
-def test_names_of_many_pieces_are_quoted_by_default(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c.quoth")
-    corpus.add([Document("d", "", "They met at 반포대교, then in Θεσσαλονίκη and กรุงเทพมหานคร all the same.")])
-    npm = NPM.from_pretrained(str(tiny_bert(tmp_path / "m", [LETTERS])), corpus)
-    pieces = {name: npm.encoder.tokenizer.phrase(name).ids_T for name in ("Θεσσαλονίκη", "반포대교", "กรุงเทพมหานคร")}
-    assert [len(ids) for ids in pieces.values()] == [11, 7, 1]
-    assert pieces["กรุงเทพมหานคร"].tolist() == [npm.encoder.tokenizer.hf.unk_token_id]
-    for query in ("they met in [MASK]", "𓂀 they met in [MASK]"):
-        found = {each.text for each in npm.fill(query, passages=1, top_k=10000, distinct=False, ban_query=True)}
-        assert {*pieces} <= found
 
 
 def test_long_passages_are_covered_by_windows_in_order(folder: Path) -> None:
@@ -221,36 +182,6 @@ def test_a_phrase_has_no_empty_token(tokenizer: TextTokenizer) -> None:
     assert not len(tokenizer.phrase("  ").ids_T)
 
 
-def test_predictions_quote_the_document(folder: Path, strange: Corpus) -> None:
-    npm = NPM.from_pretrained(str(folder), strange)
-    predictions = npm.fill("Paris is [MASK].", passages=100, top_k=1000, max_phrase_tokens=4)
-    assert len(predictions) > 30
-    for prediction in predictions:
-        best = prediction.evidence[0]
-        said = strange.document(best.document_id).text[best.start : best.end]
-        assert " ".join(said.split()) == prediction.text
-        for each in prediction.evidence:
-            text = strange.document(each.document_id).text
-            assert text[each.context_start :].startswith(each.context)
-            assert fold(text[each.start : each.end]) == fold(prediction.text) != ""
-
-
-@pytest.fixture(scope="session")
-def strange(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """Documents of random pieces, each with a word that the query finds."""
-    rng = np.random.default_rng(5)
-    corpus = Corpus.create(tmp_path_factory.mktemp("strange") / "c.quoth", splitter="words:8")
-    texts = ["".join([*rng.choice(PIECES, 8), " Paris ", *rng.choice(PIECES, 8)]) for _ in range(25)]
-    corpus.add([Document(f"d{i}", "Ti\u0301tle", text) for i, text in enumerate(texts)])
-    return corpus
-
-
-def fold(text: str) -> str:
-    """Without case, kind of white space, and the invisible characters that a tokenizer drops."""
-    seen = "".join(char for char in text if char.isspace() or unicodedata.category(char) not in ("Cc", "Cf"))
-    return " ".join(seen.split()).casefold()
-
-
 @settings(max_examples=150, deadline=None)
 @given(text=TEXTS, title=st.sampled_from(["", "Paris", "北京 e\u0301", "\u200d", "[MASK"]))
 @example(text="\u0301abc", title="Paris")
@@ -270,10 +201,10 @@ def test_half_of_a_surrogate_pair_is_refused(tokenizer: TextTokenizer, berts: Te
 
 
 def test_only_the_same_berts_share_their_tokens(tmp_path: Path) -> None:
-    one, same = (FastTokenizer(tiny_bert(tmp_path / name)) for name in "ab")
+    one, same = (FastTokenizer(tokenizer_folder("bert", tmp_path / name)) for name in "ab")
     assert one.cuts_like(same)
-    assert not one.cuts_like(FastTokenizer(tiny_bert(tmp_path / "c", ["another text"])))
-    assert not one.cuts_like(make(tmp_path / "a").hf)
-    for kind in (tiny_roberta, tiny_sentencepiece):
-        folder = kind(tmp_path / kind.__name__)
+    assert not one.cuts_like(FastTokenizer(tokenizer_folder("bert", tmp_path / "c", ["another text"])))
+    assert not one.cuts_like(SimpleNamespace(backend_tokenizer=one.backend_tokenizer))  # of another library
+    for kind in ("roberta", "sentencepiece"):
+        folder = tokenizer_folder(kind, tmp_path / kind)
         assert not FastTokenizer(folder).cuts_like(FastTokenizer(folder))

@@ -20,7 +20,7 @@ npm = quoth.NPM.from_pretrained("quoth-mini", corpus=[corpus, earlier])
 realm = quoth.REALM.from_pretrained("quoth-realm", corpus="wiki.quoth", device="cpu")
 zero_ner = quoth.ZeroNER.from_pretrained("quoth-zero-ner", corpus=Path("wiki.quoth"))
 reader = quoth.Reader.from_pretrained(corpus=corpus)
-npm.embed(precision="sq8")
+npm.embed(storage="sq8")
 
 assert_type(npm.fill("Carmen is by [MASK].", top_k=5, k=4096, passages=3, combine="joint"), quoth.Predictions)
 assert_type(npm.fill(["Carmen is by [MASK].", "___ is a river."], passages=None), list[quoth.Predictions])
@@ -75,3 +75,12 @@ def loaded(name: str) -> quoth.Model:
 
 answers = [best(model, "Who composed Carmen?") for model in (loaded("my-model"), npm, realm, reader)]
 assert_type(quoth.verify_quote(corpus, "an opera by Georges Bizet").occurs, bool)
+
+# Mistakes, which a checker must see: mypy complains of an `ignore` without one.
+quoth.Corpus.open(3)  # type: ignore[arg-type]
+npm.fill("Carmen is by [MASK].", top_k="5")  # type: ignore[call-overload]
+reader.ask("Who composed Carmen?", topk=5)  # type: ignore[call-overload]
+realm.ask("Who composed Carmen?", mode="words")  # type: ignore[call-overload]
+reader.classify("text", {})  # type: ignore[attr-defined]
+text: str = quoth.load("some-model").ask("Who?")  # type: ignore[assignment]
+_ = quoth.Corpsu  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.ranking import (
@@ -124,13 +125,8 @@ def quote(passage: Passage, corpus: str, start: int, end: int, share: float) -> 
         corpus=corpus,
         context_start=passage.start,
         source_map=passage.source_map,
+        path=passage.path(start),
     )
-
-
-def is_within(place: Evidence, whole: Evidence) -> bool:
-    """Whether a place is a part of another, or all of it."""
-    same = (place.corpus, place.document_id) == (whole.corpus, whole.document_id)
-    return same and whole.start <= place.start and place.end <= whole.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,13 +196,17 @@ class Spans:
     """Spans that a reader marked in a passage, as characters from start to end, and their log odds against "no answer
     here" (REALM's reader, which knows no such thing: their scores): [C] each.
 
-    `total` is log Σ exp of the odds of all its legal spans, marked or not.
+    `total` is log Σ exp of the odds of all its legal spans, marked or not. If the reader scores them: `relevance` are
+    the log odds that the passage answers; `marks` its tokens as characters [T, 2], and the log odds that each is part
+    of the evidence [T].
     """
 
     start_C: Rows
     end_C: Rows
     odds_C: Doubles
     total: float
+    relevance: float = 0.0
+    marks: tuple[NDArray[np.int64], Doubles] | None = None
 
 
 AnswerSpan = tuple[int, int, int]
@@ -341,14 +341,28 @@ def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M
     return Proposal(quoted(best, Quotes(evidence(1), len(places))), evidence)
 
 
-def features(answer: Prediction, read: Sequence[Source] = ()) -> tuple[float, ...]:
+def features(answer: Prediction, read: Sequence[Source] = (), spans: Sequence[Spans] = ()) -> tuple[float, ...]:
     """What the chance that an answer is right goes by: 1; the log odds of its share among all; its score; the relevance
-    of the passage of its best place, if that is one of those that were `read`; how short it is: minus the log of its
-    number of words; and how few passages there are that could mislead: minus the log of their number."""
+    in the search of the passage of its best place, if that is one of those that were `read`; how short it is: minus the
+    log of its number of words; how few passages there are that could mislead: minus the log of their number; and by the
+    reader, if it scores them, the relevance of that passage and the log of the evidence in the phrase."""
     place = answer.evidence[0]
-    relevance = next((one.relevance for one in read if _is_of(place, one)), 0.0)
+    at = next((n for n, one in enumerate(read) if _is_of(place, one)), -1)
+    relevance = read[at].relevance if at >= 0 else 0.0
     short, few = -math.log(len(answer.text.split())), -math.log(read[0].among) if read else 0.0
-    return 1.0, log_odds(answer.probability), answer.log_score, relevance, short, few
+    own = (1.0, log_odds(answer.probability), answer.log_score, relevance, short, few)
+    if not 0 <= at < len(spans) or spans[at].marks is None:
+        return own
+    begin = read[at].passage.start
+    return (*own, spans[at].relevance, math.log(evidence_in(spans[at], place.start - begin, place.end - begin)))
+
+
+def evidence_in(spans: Spans, start: int, end: int) -> float:
+    """The mean probability of the tokens of these characters to be evidence, at least one in a million."""
+    assert spans.marks is not None
+    offsets_T2, marks_T = spans.marks
+    inside_T = (offsets_T2[:, 1] > start) & (offsets_T2[:, 0] < end)
+    return max(float((1 / (1 + np.exp(-marks_T[inside_T]))).mean()), _LEAST) if inside_T.any() else _LEAST
 
 
 def _is_of(place: Evidence, source: Source) -> bool:
@@ -373,9 +387,10 @@ def calibrated(
     read: Sequence[Source],
     min_probability: float,
     not_found_below: float = 0.0,
+    spans: Sequence[Spans] = (),
 ) -> list[Prediction]:
     """The predictions with the chance of being right as their probability (without weights: the share) and with their
-    status; `read` are the passages they were found in.
+    status; `read` are the passages they were found in, with their `spans`.
 
     Predictions contradict each other: none is likelier than the one before, and if the chances of all add up to more
     than 1, each is its share of their sum.
@@ -384,7 +399,7 @@ def calibrated(
     """
     found = list(found)
     if weights is not None:
-        chances = [*accumulate((chance(weights, features(each, read)) for each in found), min)]
+        chances = [*accumulate((chance(weights, features(each, read, spans)) for each in found), min)]
         total = max(math.fsum(chances), 1.0)
         found = [each.with_probability(one / total) for each, one in zip(found, chances, strict=True)]
     best = max((each.probability for each in found), default=0.0)

@@ -32,7 +32,7 @@ class NPMDefaults(Config):
         "Number of the best passages to search inside, at least as many as a reader reads; None: every token.",
     ] = 3
     combine: Annotated[Combine, "As in `FillOptions`."] = "joint"
-    hybrid: Annotated[ShareBelow1, "As in `FillOptions`."] = 0.0
+    passage_share: Annotated[ShareBelow1, "As in `FillOptions`."] = 0.0
     read: Annotated[Number, "As in `FillOptions`."] = 0
     min_probability: Annotated[Share, "As in `FillOptions`."] = 0.0
     not_found_below: Annotated[
@@ -58,9 +58,9 @@ class FillOptions:
     top_k: Annotated[TopK, "Number of answers."] = 5
     k: Annotated[Count, "Number of nearest tokens to search for, per end of a phrase."] = 4096
     passages: Annotated[
-        Count | Literal["default"] | None,
+        Count | Literal["default", "all"] | None,
         Such(3),
-        "Number of the best passages to search inside; None: every token, which requires `embed`.",
+        "Number of the best passages to search inside; all (or None): every token, which requires `embed`.",
     ] = "default"
     mode: Annotated[Mode, FOUND_BY] = "auto"
     combine: Annotated[
@@ -88,7 +88,7 @@ class FillOptions:
     whole_words: Annotated[
         bool, "Answer with whole words; False (any token) is for models that answer with one token."
     ] = True
-    hybrid: Annotated[
+    passage_share: Annotated[
         ShareBelow1 | None,
         Such(0.33),
         "Search every token, and give the best passages this share of the probability beforehand; 0.33 is good.",
@@ -107,8 +107,8 @@ class FillOptions:
     precision: Annotated[
         ShareBelow1 | None,
         Such(0.9),
-        "Instead of `min_probability`: the share of the answers given that is to be right, by the questions that the "
-        "model was fitted on.",
+        "Target precision, instead of `min_probability`: the share of the answers given that is to be right, by the "
+        "questions that the model was fitted on; none by default.",
     ] = None
     distinct: Annotated[bool, "Of phrases that overlap in their best place, list only the best."] = True
     max_evidence: Annotated[
@@ -118,6 +118,8 @@ class FillOptions:
     def __post_init__(self) -> None:
         check_fields(self)
         object.__setattr__(self, "banned_tokens", tuple(self.banned_tokens))
+        if self.passages == "all":
+            object.__setattr__(self, "passages", None)
 
     def resolved(self, defaults: NPMDefaults) -> "ResolvedOptions":
         """These options with the model's defaults in place of those that were left open."""
@@ -136,7 +138,7 @@ class FillOptions:
         return {name: value for name, value in values.items() if name not in left}
 
 
-OPEN = ("combine", "hybrid", "read", "min_probability")
+OPEN = ("combine", "passage_share", "read", "min_probability")
 """Options whose default, None, is the model's."""
 
 
@@ -170,7 +172,7 @@ class ResolvedOptions(FillOptions):
 
     passages: Count | None = 3
     combine: Combine = "joint"
-    hybrid: ShareBelow1 = 0.0
+    passage_share: ShareBelow1 = 0.0
     read: Number = 0
     min_probability: Share = 0.0
     banned_ids: frozenset[int] = frozenset()
@@ -179,4 +181,4 @@ class ResolvedOptions(FillOptions):
     @property
     def everywhere(self) -> bool:
         """Whether every token is searched, not the best passages alone."""
-        return self.passages is None or self.hybrid > 0
+        return self.passages is None or self.passage_share > 0

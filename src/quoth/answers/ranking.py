@@ -200,8 +200,8 @@ class Scored(ABC):
         return Sums(everywhere=log_sum_exp(log_score_C), boosted=log_sum_exp(log_score_C[self._boosted_C]))
 
     def occurrences(self, sums: Sums) -> Occurrences:
-        """The candidates with their scores; boosted passages count as `hybrid` says."""
-        found, weight = self._scored(sums), self._options.hybrid
+        """The candidates with their scores; boosted passages count as `passage_share` says."""
+        found, weight = self._scored(sums), self._options.passage_share
         if not weight:
             return found
         return replace(found, log_score_C=interpolated(found.log_score_C, self._boosted_C, weight, sums))
@@ -216,7 +216,7 @@ def sums_over(shares: Callable[[Sums], Sequence[Sums]], options: ResolvedOptions
     """The sums over all parts: every part is asked for its share, again if one sum depends on another."""
     sums = Sums()
     # One pass over a and b, another over the scores that take those; by default none, as `joint` needs no normaliser.
-    for _ in range((options.combine == "softmax_sum") + (options.hybrid > 0)):
+    for _ in range((options.combine == "softmax_sum") + (options.passage_share > 0)):
         sums = Sums.over(shares(sums))
     return sums
 

@@ -6,13 +6,12 @@ Knows how to call the corpus and what to report afterwards. Does not know how a 
 
 import json
 import shutil
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quoth.cli.embed import make_vectors, tell_late
 from quoth.cli.info import bytes_of
 from quoth.cli.inputs import Gone, Inputs
 from quoth.cli.models import changing, contents, open_corpus
@@ -27,10 +26,12 @@ from quoth.cli.options import (
     Json,
     OwnCorpusDir,
     Ray,
+    Vectors,
     as_utf8,
     repeated,
 )
 from quoth.cli.output import counting, note, plural, print_json, results, size, visible
+from quoth.cli.plugged import clusters
 from quoth.errors import InputError, LockedError
 from quoth.storage import no_empty_folder
 
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
 app = typer.Typer()
-LOOKED_THROUGH = 1 << 28, 200_000
-"""Bytes, and number, of documents that are looked through for duplicates: some 20 seconds each."""
 PANEL = "Make and change a corpus"
 SplitterName = Annotated[
     str,
@@ -72,27 +71,21 @@ def index(
     follow_links: FollowLinks = False,
     format: FormatName = None,
     header: Header = None,
-    vectors: Annotated[
-        bool,
-        typer.Option(
-            "--vectors",
-            help="Also store a vector per passage (as quoth embed --keys passages), to find by meaning too.",
-        ),
-    ] = False,
+    vectors: Vectors = None,
     ray: Ray = False,
     block: Block = None,
 ) -> None:
-    """Make a corpus from documents, in seconds and without a model.
+    """Make a corpus from documents.
 
-    The corpus can be searched and asked at once. With --vectors, passages are found by meaning as well as by words;
-    that takes a model and longer: how long is said first. In a folder, a file that cannot be read stops nothing: it is
-    named, and the exit code is 1. With --ray, DIR must be a URL or a folder that every machine of the cluster sees;
-    the documents are read on this machine.
+    The texts are committed in seconds and without a model, and can be asked by their words from then on. Then every
+    passage gets a vector, by which it is found by meaning too; quoth embed --keys passages resumes a stopped run. In a
+    folder, a file that cannot be read stops nothing: it is named, and the exit code is 1. With --ray, DIR must be a URL
+    or a folder that every machine of the cluster sees; the documents are read on this machine.
 
     \b
     Example:
       quoth index wiki.jsonl notes/ -o wiki.quoth
-      quoth index wiki.jsonl -o wiki.quoth --vectors
+      quoth index wiki.jsonl -o wiki.quoth --no-vectors
       quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
     """
     from quoth.corpus.corpus import Corpus
@@ -102,7 +95,7 @@ def index(
     if block and not ray:
         raise InputError(f"--block is {block}, which works with --ray only; leave it out")
     inputs = Inputs(docs, format, skip_bad, header, follow_links)
-    folder, write = _on_ray(output, block) if ray else (_here(output), Corpus.add)
+    folder, write = clusters().indexing(output, block) if ray else (_here(output), Corpus.add)
     with no_empty_folder(folder):
         corpus = Corpus.create(folder, splitter=splitter)
         try:
@@ -116,11 +109,8 @@ def index(
             raise
     inputs.report()
     _state(corpus, output)
-    tell_duplicates(near_duplicates(corpus))
-    if vectors:
-        from quoth.cli.embed import embed_passages
-
-        embed_passages(corpus)
+    if not ray:
+        make_vectors(corpus, vectors)
     inputs.finish()
 
 
@@ -128,23 +118,6 @@ def _here(output: str) -> Path:
     if "://" in output:
         raise InputError(f"{output} is a URL; add --ray, or name a local folder")
     return Path(output)
-
-
-def _on_ray(output: str, block: int | None) -> "tuple[Path, Callable[..., int]]":
-    """The new corpus's folder, which for a URL is a copy, and the function by which the cluster adds documents."""
-    from quoth.scale.cluster import connect
-    from quoth.scale.ray_build import BLOCK_CHARACTERS, index
-    from quoth.scale.remote import RemoteFolder
-
-    connect()
-    place = RemoteFolder(output)
-    if place.is_remote:
-        with place.writing():  # who else writes there may have his copy on this machine
-            if place.exists():
-                raise InputError(f"{output} already exists; choose another name")
-            shutil.rmtree(place.path, ignore_errors=True)
-    characters = block * 1_000_000 if block else BLOCK_CHARACTERS
-    return place.named, partial(index, block_characters=characters, place=place)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -155,10 +128,12 @@ def add(
     follow_links: FollowLinks = False,
     format: FormatName = None,
     header: Header = None,
+    vectors: Vectors = None,
 ) -> None:
     """Add documents to a corpus: all of them in one commit, or none.
 
-    To replace documents that are in it already, use quoth replace.
+    To replace documents that are in it already, use quoth replace. If the corpus has vectors of passages, those of the
+    new ones are made too.
 
     \b
     Example:
@@ -169,7 +144,7 @@ def add(
         corpus.add(inputs.with_text(), progress=progress)
     inputs.report()
     _state(corpus, directory)
-    _tell_late(corpus, directory)
+    _complete_vectors(corpus, directory, vectors)
     inputs.finish()
 
 
@@ -185,13 +160,15 @@ def replace(
     follow_links: FollowLinks = False,
     format: FormatName = None,
     header: Header = None,
+    vectors: Vectors = None,
 ) -> None:
     """Replace documents with new versions, and add new ones.
 
     A document replaces the one with its id; if there is none, it is added. A document that is already there with the
-    same title, text, metadata and places in its file is left alone, and keeps its vectors. --delete-missing deletes the
-    documents of files that index, add or replace read from the same folder, in the same commit; documents from
-    elsewhere, and rows and records, stay. If a file or a record is left out, nothing is deleted.
+    same title, text, metadata and places in its file is left alone, and keeps its vectors; if the corpus has any of
+    passages, those of the new ones are made. --delete-missing deletes the documents of files that index, add or replace
+    read from the same folder, in the same commit; documents from elsewhere, and rows and records, stay. If a file or a
+    record is left out, nothing is deleted.
 
     \b
     Example:
@@ -214,7 +191,7 @@ def replace(
     counts = f"replaced {written - new:,}, new {new:,}, unchanged {inputs.count - written:,}"
     note(f"{counts}, deleted {deleted:,}" if delete_missing else counts)
     _state(corpus, directory)
-    _tell_late(corpus, directory)
+    _complete_vectors(corpus, directory, vectors)
     inputs.finish()
 
 
@@ -375,26 +352,12 @@ def _state(corpus: "Corpus", place: str = "") -> None:
     results().print(f"{where}: {contents(corpus)}, snapshot {corpus.snapshot}", soft_wrap=True)
 
 
-def near_duplicates(corpus: "Corpus") -> list[list[str]]:
-    """The groups of documents that say nearly the same; none of a corpus so large that looking would take long."""
-    most_bytes, most_documents = LOOKED_THROUGH
-    is_small = sum(segment.num_bytes for segment in corpus.segments) <= most_bytes
-    return corpus.near_duplicates() if is_small and corpus.num_documents <= most_documents else []
+def _complete_vectors(corpus: "Corpus", place: str, wanted: bool | None) -> None:
+    """The vectors of new passages, if they are `wanted`, or others have some; none are sent to a URL."""
+    from quoth.index.finder import has_vectors
 
-
-def tell_duplicates(groups: list[list[str]]) -> None:
-    """Say how many documents say nearly the same."""
-    if groups:
-        count = plural(sum(map(len, groups)), "document")
-        note(f"near duplicates: {count} in {plural(len(groups), 'group')}; --where once reads equal texts once")
-
-
-def _tell_late(corpus: "Corpus", place: str) -> None:
-    """Say so if so many passages have no vectors that passages are found by words alone."""
-    from quoth.index.finder import num_late
-
-    if late := num_late(corpus):
-        note(
-            f"{plural(late, 'passage')} of {visible(place)} without vectors: until `quoth embed "
-            f"{place} --keys passages` makes them, passages are found by words alone"
-        )
+    if "://" in place:
+        if has_vectors(corpus):
+            tell_late([corpus], place=place)
+    elif wanted or has_vectors(corpus):
+        make_vectors(corpus, wanted)

@@ -5,17 +5,18 @@ Knows how to report the cost beforehand and the result afterwards. Does not know
 
 import shutil
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import DENSE, ENTITIES, load_entities, load_searcher, ray_model
+from quoth.cli.models import DENSE, ENTITIES, load_entities, load_searcher, quiet_libraries
 from quoth.cli.options import CorpusPlace, Keys, Ray, Setup
-from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
+from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size, visible
+from quoth.cli.plugged import clusters
 from quoth.cli.records import Given, option, takes, takes_setup
-from quoth.errors import InputError
-from quoth.fields import fields_of
+from quoth.errors import InputError, QuothError
 from quoth.index.options import EmbedOptions
 from quoth.memory import bytes_named, left_of, limit
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.index.costs import Cost
     from quoth.model.base import CorpusModel
-    from quoth.scale.remote import RemoteFolder
 
 app = typer.Typer()
 ASK_FROM_BYTES = 1_000_000_000
@@ -33,12 +33,8 @@ SLOWER = 1.5
 DEFAULT_MODELS: dict[Keys, str] = {"tokens": "quoth-mini", "passages": DENSE, "entities": ENTITIES}
 
 STORING = {
-    "precision": option(EmbedOptions, "precision", metavar="FORMAT"),
-    "recall": option(
-        EmbedOptions,
-        "recall",
-        help=f"{fields_of(EmbedOptions)['recall'].meaning} Default: that of the last run, or 0.97.",
-    ),
+    "storage": option(EmbedOptions, "storage", metavar="FORMAT"),
+    "recall": option(EmbedOptions, "recall"),
 }
 Budget = Annotated[
     float | None, typer.Option("--budget", metavar="GB", help="Refuse to start if more disk space is needed.")
@@ -89,8 +85,8 @@ def embed(
 ) -> None:
     """Store vectors, so that searches cover the whole corpus.
 
-    By default every token gets one, for --dense. With --keys (or a --model with such keys), every passage gets one, by
-    which quoth ask, fill and search find passages by meaning too, or every named entity and title.
+    By default every token gets one, for --passages all. With --keys (or a --model with such keys), every passage gets
+    one, by which quoth ask, fill and search find passages by meaning too, or every named entity and title.
 
     Estimates time and disk use from a sample first. At a terminal, asks for confirmation if they may exceed 2 minutes
     or 1 GB, unless --yes or --budget is given; if standard input is not a terminal, it starts without asking. A stopped
@@ -100,7 +96,7 @@ def embed(
     \b
     Example:
       quoth embed wiki.quoth
-      quoth fill wiki.quoth --dense "Hagios Demetrios is in [MASK]."
+      quoth fill wiki.quoth --passages all "Hagios Demetrios is in [MASK]."
       quoth embed wiki.quoth --keys entities
       quoth search wiki.quoth --mode entity "Where was Nikos Kazantzakis born?"
     """
@@ -109,20 +105,18 @@ def embed(
     from quoth.encoders.graph import prefer_pytorch
 
     prefer_pytorch()
-    precision = options["precision"]
-    place, corpus = _open(directory, ray)
+    storage = options["storage"]
+    corpus = _open(directory, ray)
     model = model or DEFAULT_MODELS[keys or "tokens"]
     loaded = _load(keys, model, corpus, setup)
     if ray and loaded.keys != "tokens":
         raise InputError(f"--ray embeds tokens, but the keys of {model} are {loaded.keys}; leave --ray out")
     most = limit(memory)
-    _check_cost(corpus, loaded.embed_cost(precision), budget, yes, most)
+    _check_cost(corpus, loaded.embed_cost(storage), budget, yes, most)
     with counting("embedding", "passages") as progress:
         if ray:
-            from quoth.scale.ray_build import embed as embed_on_ray
-
-            named = replace(ray_model(model, setup), fingerprint=loaded.fingerprint)
-            shortfalls = embed_on_ray(corpus, named, precision, options["recall"], progress, cpus, gpus, place, most)
+            work = {"progress": progress, "cpus": cpus, "gpus": gpus, "memory": most}
+            shortfalls = clusters().embed(corpus, directory, model, loaded, setup, **options, **work)
         else:
             shortfalls = loaded.embed(**options, progress=progress, memory=left_of(most))
     for short in shortfalls:
@@ -131,31 +125,62 @@ def embed(
             f"not {short.target}; --recall 1 compares every vector"
         )
     passages = plural(corpus.num_passages, "passage")
-    results().print(f"{directory}: {passages} embedded ({precision})", soft_wrap=True)
+    results().print(f"{directory}: {passages} embedded ({storage})", soft_wrap=True)
 
 
-def embed_passages(corpus: "Corpus") -> None:
-    """A vector per passage, by which `ask`, `fill` and `search` find passages by meaning too. Its cost is told first,
-    without a question."""
-    loaded, most = load_searcher(DEFAULT_MODELS["passages"], [corpus], Setup()), limit(None)
-    _check_cost(corpus, loaded.embed_cost(), budget=None, yes=True, memory=most)
-    with counting("embedding", "passages") as progress:
-        loaded.embed(progress=progress, memory=left_of(most))
+def make_vectors(corpus: "Corpus", wanted: bool | None) -> None:
+    """The vectors of passages that lack one, by which `ask`, `fill` and `search` find them by meaning too.
+
+    If they are `wanted`, their cost is told first, without a question. If nobody said whether they are, they are made
+    if that is soon done, and what prevents it is told but no error: the texts can be asked by their words.
+    """
+    from quoth.index.finder import FEW, Finder, without_vectors
+
+    if wanted is False or not (missing := without_vectors(corpus)):
+        return
+    quiet_libraries()
+    if missing > FEW:
+        from quoth.encoders.graph import prefer_pytorch
+
+        prefer_pytorch()
+    finder = Finder([corpus])
+    try:
+        if wanted:
+            _check_cost(corpus, finder.embed_cost(), budget=None, yes=True, memory=limit(None))
+        elif seconds := finder.seconds_if_long():
+            return tell_late([corpus], duration(seconds))
+        with counting("embedding", "passages") as progress:
+            finder.embed(progress)
+    except (QuothError, OSError) as error:
+        if wanted:
+            raise
+        note(f"no vectors were made: {error}")
+        tell_late([corpus])
 
 
-def _open(directory: str, ray: bool) -> "tuple[RemoteFolder, Corpus]":
-    """The folder or URL of a corpus, and the corpus. Raises InputError for a URL without --ray."""
+def tell_late(corpora: Sequence["Corpus"], takes: str = "", place: str = "") -> None:
+    """Say so if so many passages have no vectors that passages are found by words alone. `takes` is how long making
+    them does; `place` is that of a corpus whose folder is a copy."""
+    from quoth.index.finder import num_late, without_vectors
+
+    if late := num_late(corpora):
+        places = [visible(place or str(each.path)) for each in corpora if without_vectors(each)]
+        commands = " and ".join(f"`quoth embed {each} --keys passages`" for each in places)
+        made = f"make{'s' * (len(places) == 1)} them{f' ({takes})' * bool(takes)}"
+        note(
+            f"{plural(late, 'passage')} of {' and '.join(places)} without vectors: until {commands} {made}, passages "
+            "are found by words alone"
+        )
+
+
+def _open(directory: str, ray: bool) -> "Corpus":
+    """The corpus of a folder, or of a URL. Raises InputError for a URL without --ray."""
     from quoth.corpus.corpus import Corpus
-    from quoth.index.key_store import MARKERS
-    from quoth.scale.remote import TEXT, RemoteFolder
 
-    place = RemoteFolder(directory)
-    if place.is_remote and not ray:
+    if "://" in directory and not ray:
         raise InputError(f"{directory} is a URL; add --ray, or copy the corpus to a local folder")
-    place.check()
-    with place.writing():
-        place.update(*TEXT, *MARKERS)  # who else writes there is told before the model is loaded
-    return place, Corpus.open(place.named)
+    corpus: Corpus = clusters().corpus_at(directory) if ray else Corpus.open(Path(directory))
+    return corpus
 
 
 def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "CorpusModel":
@@ -183,7 +208,7 @@ def _check_cost(corpus: "Corpus", cost: "Cost", budget: float | None, yes: bool,
     )
     needed = size(cost.peak_bytes)
     if budget is not None and not cost.peak_bytes <= budget * 1e9:
-        raise InputError(f"--budget {budget} GB is less than {needed}; allow more, or use --precision sq4")
+        raise InputError(f"--budget {budget} GB is less than {needed}; allow more, or use --storage sq4")
     if cost.peak_bytes > (free := shutil.disk_usage(corpus.path).free):
         raise InputError(f"{corpus.path}: {size(free)} free, but {needed} needed; free some disk space first")
     large = cost.bytes > ASK_FROM_BYTES or longest > ASK_FROM_SECONDS

@@ -18,7 +18,7 @@ from quoth.errors import InputError, brief, few
 app = typer.Typer()
 MOST_BYTES = 1 << 30
 Place = tuple[str, list[Any]]
-"""A document, and a mark in it as `quoth.sources.marks.Mark` has it."""
+"""A document, and a mark in it as `quoth_sources.marks.Mark` has it."""
 
 
 @app.command(rich_help_panel="Ask a corpus")
@@ -47,10 +47,10 @@ def highlight(
       quoth ask reports.quoth "Who is the chair?" --json > answers.json
       quoth highlight answers.json --files reports/ -o marked.pdf
     """
-    from quoth.sources.files import check_parsers, format_of
-    from quoth.sources.originals import original
-    from quoth.sources.worker import Worker
     from quoth.storage import atomic_write_bytes, refuse_unless_plain
+    from quoth_sources.files import check_parsers, format_of
+    from quoth_sources.originals import original
+    from quoth_sources.worker import Worker
 
     refuse_unless_plain(output)
     if output.exists():
@@ -65,7 +65,7 @@ def highlight(
     content = original(files, name, MOST_BYTES)
     try:
         with Worker() as worker:
-            marked = worker.made("marks.highlighted", content, marks=marks)
+            marked = worker.made("quoth_sources.marks.highlighted", content, marks=marks)
     except ValueError as error:
         raise InputError(f"{brief(name)}: {error}") from None
     atomic_write_bytes(output.absolute(), marked)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from quoth.cli.options import Format
 from quoth.cli.output import LeftOut, note, plural
 from quoth.errors import CorruptionError, InputError, UnknownDocumentError, brief, few
 
@@ -28,7 +27,7 @@ class Inputs:
     def __init__(
         self,
         docs: list[str],
-        format: Format | None,
+        format: str | None,
         skip_bad: bool | None,
         header: bool | None = None,
         follow_links: bool = False,

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Sequence
 from errno import EACCES, EDQUOT, ENOSPC
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,10 +18,12 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from quoth import __version__
+from quoth.cli import plugged
 from quoth.cli.output import note
 from quoth.cli.records import flow_help
-from quoth.errors import InputError, QuothError, UserError, nearest, needs_torch
+from quoth.errors import QuothError, UserError, nearest, needs_torch
 from quoth.memory import is_lacking
+from quoth.moved import told_moved
 
 INTERRUPTED, UNREAD = 130, 141
 NUMBERS = ("k", "n", "c", "num", "number", "count", "limit", "top", "top-k", "topk", "results", "answers")
@@ -39,30 +40,24 @@ PARTS = {
     "search": ("search",),
     "diff": ("diff",),
     "highlight": ("highlight",),
-    "serve": ("serve", "mcp"),
-    "train": ("train", "calibrate", "convert"),
+    "train": ("train", "calibrate"),
 }
 """The modules of this room that have commands, and the names of these, in the order of the help."""
-EXTRAS = {"eval": "eval", "report": "eval", "reproduce": "eval"}
-"""Commands of packages that are plugged in, and the extra that brings each."""
+
+
+OLD_FLAGS = {("embed", "--precision"): "--storage"}
+OLD_FLAGS |= {(command, "--hybrid"): "--passage-share" for command in ("fill", "ask")}
+"""Flags that have another name now, by their command."""
 
 
 class Commands(TyperGroup):
-    """Our commands, and those that a package plugs in with an entry point of the group `quoth.commands`. Entry points
-    are read only when a command is not ours."""
+    """Our commands, and those that are plugged in. Entry points are read only when a command is not ours."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *sorted(entry.name for entry in entry_points(group="quoth.commands"))]
+        return [*super().list_commands(ctx), *plugged.command_names()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if own := super().get_command(ctx, cmd_name):
-            return own
-        for entry in entry_points(group="quoth.commands", name=cmd_name):
-            return entry.load()
-        if extra := EXTRAS.get(cmd_name):
-            how = f"pip install 'quoth[{extra}]' (in a clone: pip install '.[{extra}]')"
-            raise InputError(f"quoth {cmd_name} is not installed; get it with: {how}")
-        return None
+        return super().get_command(ctx, cmd_name) or plugged.command(cmd_name)
 
 
 def _help(context: typer.Context, wanted: bool) -> None:
@@ -134,9 +129,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """The exit code, once the error of the command, if any, is told. Raises BrokenPipeError if nobody reads on."""
     try:
-        given = sys.argv[1:] if arguments is None else arguments
+        given = _current(sys.argv[1:] if arguments is None else arguments)
         with needs_torch("this"):
-            code = program(*given[:1]).main(args=arguments, prog_name="quoth", standalone_mode=False)
+            code = program(*given[:1]).main(args=given, prog_name="quoth", standalone_mode=False)
     except UsageError as error:
         if type(error).__name__ != "NoArgsIsHelpError":  # that one has printed the help
             note(_misuse(error))
@@ -165,6 +160,17 @@ def _run(arguments: Sequence[str] | None) -> int:
     if code == INTERRUPTED:
         note("interrupted; everything committed so far is kept")
     return code or 0
+
+
+def _current(arguments: Sequence[str]) -> list[str]:
+    """A command line with the flags of now, and a note of each old one."""
+    command, *rest = arguments or [""]
+    for at, word in enumerate(rest):
+        old, equals, value = word.partition("=")
+        if (new := OLD_FLAGS.get((command, old))) is not None:
+            note(told_moved(old, new))
+            rest[at] = f"{new}{equals}{value}"
+    return [command, *rest] if arguments else []
 
 
 def _misuse(error: Any) -> str:

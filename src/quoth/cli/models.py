@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from quoth.cli.options import Setup
-from quoth.cli.output import counting, plural
+from quoth.cli.output import plural
+from quoth.cli.plugged import clusters
 from quoth.errors import InputError
 from quoth.registry import DEFAULT, SYSTEMS, System, named
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from quoth.npm.model import NPM
     from quoth.reader.model import Reader
     from quoth.realm.model import REALM
-    from quoth.scale.cluster import ModelName
     from quoth.zero_ner.model import ZeroNER
 
 DENSE, ENTITIES = "quoth-realm", "quoth-zero-ner"
@@ -63,28 +63,11 @@ def changing(place: str) -> "Iterator[Corpus]":
 
     Raises InputError, CorpusNotFoundError if nothing is there, LockedError.
     """
-    if "://" not in place:
+    if "://" in place:
+        with clusters().changing(place) as corpus:
+            yield corpus
+    else:
         yield open_corpus(Path(place))
-        return
-    from quoth.corpus.manifest import read_manifest, segment_name
-    from quoth.scale.remote import TEXT, RemoteFolder
-
-    (remote := RemoteFolder(place)).check()
-    with remote.writing():
-        with counting("copying", "files") as progress:
-            remote.update(*TEXT, progress=progress)
-        remote.clear(segment_name(read_manifest(remote.path).next_document))
-        yield open_corpus(remote.path)
-        remote.send(*TEXT)
-
-
-def ray_model(model: str, setup: Setup) -> "ModelName":
-    """The model as a cluster's workers load it, with absolute paths of folders."""
-    from quoth.scale.cluster import ModelName
-
-    name = str(Path(model).absolute()) if Path(model).is_dir() else model
-    base = None if setup.base is None else str(setup.base.absolute())
-    return ModelName(name, base, setup.device, setup.dtype)
 
 
 def system(model: str) -> System:

@@ -7,13 +7,15 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from quoth.cli.output import counting, note
+from quoth.cli.output import note
+from quoth.cli.plugged import clusters
 from quoth.errors import InputError
 from quoth.fields import checked as field_checked
+from quoth_sources.formats import FORMATS
 
 
 class Setup(NamedTuple):
@@ -26,12 +28,8 @@ class Setup(NamedTuple):
 
 
 Keys = Literal["tokens", "passages", "entities"]
-Format = Literal[
-    "jsonl", "csv", "tsv", "json", "mbox", "parquet", "text", "markdown", "rst", "man", "pdf",
-    "html", "docx", "pptx", "xlsx", "odt", "odp", "ods", "doc", "rtf", "ppt", "xls", "epub", "eml", "msg", "ipynb",
-]  # fmt: skip
-*_FORMATS, _LAST = get_args(Format)
 Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]
+VECTORS = "QUOTH_VECTORS"
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 
 
@@ -64,14 +62,8 @@ def _check_device(name: str, device: str) -> None:
 def read_at(place: str) -> Path:
     """The folder of a corpus; for a URL that of a copy, with all that is there. Raises InputError, and
     CorpusNotFoundError if nothing is there."""
-    if "://" not in place:
-        return Path(place)
-    from quoth.scale.remote import KEYS, TEXT, RemoteFolder
-
-    remote = RemoteFolder(place)
-    with counting("copying", "files") as progress:
-        remote.update(*TEXT, KEYS, progress=progress)
-    return remote.path
+    folder: Path = clusters().read_at(place) if "://" in place else Path(place)
+    return folder
 
 
 def _own(place: str) -> Path:
@@ -152,11 +144,12 @@ BadInputs = Annotated[
     ),
 ]
 FormatName = Annotated[
-    Format | None,
+    str | None,
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help=f"Read DOCS as {', '.join(_FORMATS)} or {_LAST}, whatever their suffix.",
+        callback=within(Literal[FORMATS], None),
+        help=f"Read DOCS as {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, whatever their suffix.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
@@ -206,6 +199,15 @@ AsOf = Annotated[
     str | None,
     typer.Option("--as-of", metavar="DATE", help="Search only documents with no later date, and those without one."),
 ]
+Vectors = Annotated[
+    bool | None,
+    typer.Option(
+        "--vectors/--no-vectors",
+        envvar=VECTORS,
+        help="Make the vectors by which passages are found by meaning too, however long it takes, or none. Default: if "
+        "it takes at most 10 minutes.",
+    ),
+]
 Timings = Annotated[bool, typer.Option("--timings", hidden=True, help="Report how long each of the five steps took.")]
 
 
@@ -252,6 +254,11 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
         raise typer.Exit(2)
     if not handled:
         raise InputError("standard input is empty; write one text or question per line")
+
+
+def without_vectors() -> bool:
+    """Whether the environment says that no vectors are wanted: QUOTH_VECTORS=0."""
+    return os.environ.get(VECTORS, "").lower() in ("0", "no", "off", "false")
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from math import floor
 from typing import TYPE_CHECKING, Any
 
 from quoth.errors import RecordError
+from quoth_sources.source_map import as_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,6 +76,11 @@ def visible(text: str) -> str:
 def read_as(found: "Hits | Predictions") -> dict[str, str]:
     """As what a question was read, as JSON has it; nothing if it was read as given."""
     return {"read_as": found.read_as} if found.read_as else {}
+
+
+def look_in(found: "Predictions") -> dict[str, Any]:
+    """The passage to look in where nothing is sure, as JSON has it."""
+    return {"look_in": as_json(found.look_in)} if found.look_in else {}
 
 
 def print_json(record: Mapping[str, Any]) -> None:

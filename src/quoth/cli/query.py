@@ -3,7 +3,7 @@
 Knows the options and how results are printed. Does not know how predictions are made.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from quoth.answers.options import FillOptions
+from quoth.cli.embed import tell_late
 from quoth.cli.models import DENSE, check_embedded, load, load_predictor, open_corpora, system
 from quoth.cli.options import (
     STANDARD_INPUT,
@@ -28,8 +29,9 @@ from quoth.cli.options import (
     given,
     label_words,
     within,
+    without_vectors,
 )
-from quoth.cli.output import note, print_json, read_as, results, visible
+from quoth.cli.output import look_in, note, print_json, read_as, results, visible
 from quoth.cli.records import (
     PASSAGES,
     RARE,
@@ -131,7 +133,7 @@ def fill(
     options = fill_arguments(context, model, filling) | _by_eq_1(model, marginal, null_document)
     corpora = open_corpora(directory, corpus, where, as_of)
     check_query(text, partial(check_blank, most=MOST_BLANKS if issubclass(record_of(model), FillOptions) else 1))
-    _check_vectors(corpora, model, filling)
+    _check_vectors(corpora, model, options)
     loaded = load_predictor(model, corpora, setup)
     _answer(text, lambda query: _called(loaded.fill, query, options), json, timings, (cite, corpora))
 
@@ -171,16 +173,15 @@ def ask(
     """Answer a question with phrases from the corpus.
 
     Every answer is shown where it occurs. If it is unsure, or if the passages that were read do not say, the command
-    says so, and first shows sentences that may answer. A reader reads a misspelt word as the corpus spells it, and says
-    so. Passages are found by their words, and by their meaning if the corpus has vectors of passages: quoth
-    index --vectors, or quoth embed --keys passages.
+    says so, and shows what may answer. A reader reads a misspelt word as the corpus spells it, and says
+    so. Passages are found by their words, and by their meaning if the corpus has vectors of passages, as quoth index
+    and quoth sync make them.
 
     \b
     Example:
       quoth ask wiki.quoth "Who composed Carmen?"
       quoth ask wiki.quoth --model quoth-mini --template "{question} [MASK]" \\
         "Who composed Carmen?"
-      quoth embed wiki.quoth --keys passages
       quoth ask wiki.quoth "Who composed Carmen?" --mode hybrid
       quoth ask minutes.quoth "Who is the chair?" --where "year = 2024"
     """
@@ -191,7 +192,9 @@ def ask(
     _check_template(template)
     corpora = open_corpora(directory, corpus, where, as_of)
     check_query(question, lambda asked: check_questions([asked]))
-    _check_vectors(corpora, model, filling)
+    _check_vectors(corpora, model, options)
+    if filling["mode"] == "auto" and not system(model).needs_vectors and not without_vectors():
+        tell_late(corpora)
     loaded = load_predictor(model, corpora, setup)
     _answer(question, lambda query: _called(loaded.ask, query, options), json, timings, (cite, corpora))
 
@@ -233,7 +236,7 @@ def classify(
     _check_template(options["template"])
     corpora = open_corpora(directory, corpus, where, as_of)
     check_query(text, lambda labelled: check_labels(labelled, words))
-    if options["dense"]:
+    if own["passages"] == "all":
         check_embedded(corpora, model, "tokens")
     npm = load(model, corpora, setup)
     _answer(text, lambda query: npm.classify(query, words, **own), json, timings)
@@ -247,13 +250,12 @@ def _check_template(template: str | None) -> None:
         check_blank(template)
 
 
-def _check_vectors(corpora: "Sequence[Corpus]", model: str, filling: Given) -> None:
+def _check_vectors(corpora: "Sequence[Corpus]", model: str, options: Mapping[str, Any]) -> None:
     """Raises InputError if the model searches by vectors, or finds passages by them, and a corpus has none."""
-    row = system(model)
-    if row.answers and row.keys and (row.needs_vectors or filling["dense"] or filling["hybrid"]):
+    row, everywhere = system(model), options.get("passages", 1) is None or options.get("passage_share")
+    if row.answers and row.keys and (row.needs_vectors or everywhere):
         check_embedded(corpora, model, row.keys)
-    by_passages = filling["mode"] in ("dense", "hybrid") or (filling["dense"] and not row.keys)
-    if by_passages and row.answers and not row.needs_vectors:
+    if options.get("mode") in ("dense", "hybrid") and row.answers and not row.needs_vectors:
         check_embedded(corpora, DENSE, "passages")
 
 
@@ -301,6 +303,8 @@ def _answer(
                 more: dict[str, Any] = {"citations": cited[place]} if form else {}
                 if not place and predictions.sentences:
                     more |= {"sentences": [each.to_dict() for each in predictions.sentences]}
+                    more |= {"shown": [each.to_dict() for each in predictions.shown], "status": predictions.status}
+                    more |= {"abstained": predictions.status != "answered"} | look_in(predictions)
                 print_json({"query": query} | read_as(predictions) | prediction.to_dict() | more)
             if not predictions:
                 nothing = {"text": "", "probability": 0.0, "status": "not_found", "abstained": True, "evidence": []}

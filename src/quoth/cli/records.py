@@ -14,9 +14,12 @@ import typer
 
 from quoth.answers.options import FillOptions, TopK
 from quoth.cli.models import system
-from quoth.cli.options import Base, Device, NumberFormat, Setup, given, within
+from quoth.cli.options import Base, Device, NumberFormat, Setup, checked, given, within
+from quoth.cli.output import note
 from quoth.errors import InputError
-from quoth.fields import fields_of
+from quoth.fields import checked as field_checked
+from quoth.fields import fields_of, told
+from quoth.moved import told_moved
 
 Command = Callable[..., None]
 Given = Mapping[str, Any]
@@ -29,12 +32,24 @@ COMMON = ("top_k", "passages", "mode", "min_probability", "precision")
 RARE: dict[str, Any] = {"rich_help_panel": SCORING, "hidden": True}
 NAMES = {"k": "neighbours", "banned_tokens": "ban", "whole_words": "any_token"}
 """Fields of FillOptions whose parameter of a command has another name."""
+
+
+def _check_passages(name: str, value: str) -> None:
+    """Raises InputError unless it is a number of passages, or all."""
+    field_checked(name, _passages(value), TopK | Literal["all"], 3)
+
+
+def _passages(value: str) -> int | str:
+    return int(value) if value.lstrip("-").isdecimal() else value
+
+
 _SHOWN: dict[str, dict[str, Any]] = {
     "k": {"flags": ("--k", "--neighbours")},
     "passages": {
-        "help": "Number of the best passages to search inside. Default: the model's own (quoth-mini 3; quoth-reader "
-        "and quoth-realm 20).",
-        "callback": within(TopK, 3),  # the words for every token are --dense
+        "help": "Number of the best passages to read or to search inside; all: every token in the corpus "
+        "(NPM; requires quoth embed). Default: the model's own (quoth-mini 3; quoth-reader and quoth-realm 12).",
+        "metavar": "NUMBER",
+        "callback": checked(_check_passages),
     },
     "banned_tokens": {
         "flags": ("--ban",),
@@ -55,29 +70,18 @@ def option(record: Any, name: str, **shown: Any) -> tuple[Any, Any]:
     field, hint = fields_of(record)[name], get_type_hints(record)[name]
     inner = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kind, default, open_ = inner[0], field.default, NoneType in inner
+    kind = str if name == "passages" else kind
     if get_origin(kind) is not None and default == ():  # a list of texts
         kind, default, open_ = list[str], None, True
-    meaning = field.meaning + (" Default: the model's own." if field.default is None else "")
+    meaning = told(field, "the model's own") if field.default is None else field.meaning
     check = None if kind in (bool, list[str]) else within(field.kind, field.default)
     shown = {"help": meaning, "callback": check, **_SHOWN.get(name, {}), **shown}
     declared = typer.Option(*shown.pop("flags", [f"--{name.replace('_', '-')}"]), **shown)
     return Annotated[kind | None if open_ else kind, declared], None if default == "default" else default
 
 
-DENSE_SEARCH = {
-    "dense": (
-        Annotated[
-            bool,
-            typer.Option(
-                "--dense",
-                **RARE,
-                help="Search every token in the corpus (requires quoth embed); with a reader or a REALM: find "
-                "passages by vectors alone.",
-            ),
-        ],
-        False,
-    ),
-}
+_OLD_DENSE = typer.Option("--dense", **RARE, help="The old name of --passages all; of --mode dense for other models.")
+DENSE_SEARCH = {"dense": (Annotated[bool, _OLD_DENSE], False)}
 PASSAGES = {"passages": option(FillOptions, "passages"), **DENSE_SEARCH}
 _FILLING = {name: option(FillOptions, name) for name in COMMON} | DENSE_SEARCH
 _FILLING |= {
@@ -133,15 +137,23 @@ takes_fill_options = takes("filling", _FILLING)
 """The options of `fill`."""
 
 
-def num_passages(given: Given) -> int | Literal["default"] | None:
-    """`passages` of `NPM.fill`, from `--passages`, `--dense` and `--hybrid`: a number, None for every token, or the
-    model's default. Raises InputError if they exclude one another."""
-    passages, dense, hybrid = (given.get(name) for name in ("passages", "dense", "hybrid"))
-    if dense and hybrid:
-        raise InputError(f"--hybrid {hybrid} searches every token already; leave --dense out")
-    if dense and passages is not None:
-        raise InputError(f"--dense searches every token, --passages {passages} only some; give only one of them")
-    return None if dense else "default" if passages is None else passages
+def num_passages(given: Given) -> int | str:
+    """`passages` of `NPM.fill`: a number, "all", or "default". Raises InputError if other options exclude it."""
+    passages, share = given["passages"], given.get("passage_share")
+    if given["dense"]:
+        if passages is not None:
+            raise InputError(f"--dense searches every token, --passages {passages} only some; give only one of them")
+        note(told_moved("--dense", "--passages all"))
+        passages = "all"
+    if passages == "all" and share:
+        raise InputError(f"--passage-share {share} searches every token already; leave --passages all out")
+    return "default" if passages is None else _passages(passages)
+
+
+def num_read(given: Given) -> int | None:
+    """`passages` of a model that reads them. Raises InputError for "all"."""
+    value: int | None = given["passages"] and field_checked("--passages", _passages(given["passages"]), TopK, 3)
+    return value
 
 
 def record_of(model: str, *, asks: bool = False) -> Any:
@@ -149,18 +161,19 @@ def record_of(model: str, *, asks: bool = False) -> Any:
     return system(model).records(asks=asks) or FillOptions
 
 
-def fill_arguments(context: typer.Context, model: str, told: Given, *, asks: bool = False) -> dict[str, Any]:
+def fill_arguments(context: typer.Context, model: str, filling: Given, *, asks: bool = False) -> dict[str, Any]:
     """The keyword arguments of `fill`, or of `ask`, for a model of any kind.
 
     Raises InputError for an option that this kind of model does not take, and for two that exclude each other.
     """
     record = record_of(model, asks=asks)
     if issubclass(record, FillOptions):
-        own = {name: told[NAMES.get(name, name)] for name in fields_of(FillOptions) if NAMES.get(name, name) in told}
-        own |= {"banned_tokens": tuple(told["ban"] or ()), "whole_words": not told["any_token"]}
-        keywords = FillOptions(**own | {"passages": num_passages(told)}).keywords()
+        names = {name: NAMES.get(name, name) for name in fields_of(FillOptions)}
+        own = {name: filling[parameter] for name, parameter in names.items() if parameter in filling}
+        own |= {"banned_tokens": tuple(filling["ban"] or ()), "whole_words": not filling["any_token"]}
+        keywords = FillOptions(**own | {"passages": num_passages(filling)}).keywords()
         return {name: value for name, value in keywords.items() if name != "distinct"}
-    taken = [name for name in fields_of(record) if name in told and name != "combine"]
+    taken = [name for name in fields_of(record) if name in filling and name != "combine"]
     for parameter in context.command.params:
         name = parameter.name or ""
         source = getattr(context.get_parameter_source(name), "name", None)
@@ -169,12 +182,14 @@ def fill_arguments(context: typer.Context, model: str, told: Given, *, asks: boo
                 f"{parameter.opts[0]} is not an option of {model} (kind {system(model).kind}); leave it out, or use an "
                 "NPM: --model quoth-mini"
             )
-    own = {name: told[name] for name in taken}
-    if told["dense"] and "mode" in own:
+    own = {name: filling[name] for name in taken}
+    own["passages"] = num_read(own)
+    if filling["dense"] and "mode" in own:
         if own["mode"] not in ("auto", "dense"):
             raise InputError(
                 f"--dense finds passages by vectors alone, --mode {own['mode']} does not; give one of them"
             )
+        note(told_moved("--dense", "--mode dense"))
         own["mode"] = "dense"
     return given(**own)
 

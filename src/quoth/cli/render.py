@@ -12,15 +12,27 @@ from rich.console import Console
 from rich.text import Text
 
 from quoth.cli.output import plural
-from quoth.records import NOT_FOUND, Evidence, Hits, Passage, Prediction, Predictions, Sentence, in_context, quote_of
+from quoth.records import (
+    LEAST_SHOWN,
+    NOT_FOUND,
+    Evidence,
+    Hits,
+    Passage,
+    Prediction,
+    Predictions,
+    Sentence,
+    Status,
+    in_context,
+    quote_of,
+)
 from quoth.text.passages import sentences
 from quoth.text.terms import analyse
 
 BAR_CELLS = 20
 EXCERPT_LINES = 3
 LEAST_TEXT, MOST_TEXT = 20, 50
-LEAST_SENTENCE, LEAST_ANSWER = 0.1, 0.001
-"""The chances from which a sentence, and an answer behind the first, are shown."""
+LEAST_ANSWER = 0.001
+"""The chance from which an answer behind the first is shown."""
 MARGIN = "     "
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -64,14 +76,14 @@ def show_predictions(console: Console, query: str, predictions: Predictions) -> 
         console.print(Text(f"  {NOT_FOUND}", style="dim"))
         return
     best = predictions[0]
-    if best.abstained and (likely := [each for each in predictions.sentences if each.probability >= LEAST_SENTENCE]):
-        _show_sentences(console, likely)
+    if best.abstained and (likely := [each for each in predictions.sentences if each.probability >= LEAST_SHOWN]):
+        _show_sentences(console, likely, predictions.status)
     elif best.status == "not_found":
         console.print(Text(f"  {NOT_FOUND}; what comes nearest:", style="dim"))
     elif best.status == "unsure":
         told = f"  unsure: {printable(best.text)}, {_percent(best.probability).strip()}"
         console.print(Text(told, style="dim"), soft_wrap=True)
-    predictions = worth_showing(predictions)
+    found, predictions = predictions, worth_showing(predictions)
     texts = [_in_lines(prediction) for prediction in predictions]
     width = min(MOST_TEXT, max(cell_len(printable(line)) for text in texts for line in text.split("\n")))
     for rank, (text, prediction) in enumerate(zip(texts, predictions, strict=True), start=1):
@@ -83,6 +95,9 @@ def show_predictions(console: Console, query: str, predictions: Predictions) -> 
             _show_excerpt(console, evidence.context, *in_context(evidence))
         if (more := prediction.num_places - len(shown)) > 0:
             console.print(Text(f"{MARGIN}  … and {plural(more, 'more place')}", style="dim"))
+    if place := found.look_in:
+        console.print(Text("  look in:", style="dim"))
+        _quote(console, _source(place, place.title, place.corpus))
 
 
 def worth_showing(predictions: Predictions) -> Predictions:
@@ -106,9 +121,11 @@ def _show_query(console: Console, query: str, found: Hits | Predictions) -> str:
     return found.read_as or query
 
 
-def _show_sentences(console: Console, sentences: Sequence[Sentence]) -> None:
-    """Print the sentences that may answer, each with a bar and its place."""
-    console.print(Text("  no phrase is sure; these may answer:", style="dim"))
+def _show_sentences(console: Console, sentences: Sequence[Sentence], status: Status) -> None:
+    """Print the units that may answer, each with a bar and its place."""
+    told = f"{NOT_FOUND}; what comes nearest:" if status == "not_found" else "nothing is sure; these may answer:"
+    if status != "answered":
+        console.print(Text(f"  {told}", style="dim"))
     for rank, sentence in enumerate(sentences, start=1):
         _show_row(console, rank, sentence.text, _share(console, sentence.probability), console.width)
         [place] = sentence.evidence
@@ -217,7 +234,8 @@ def _source(place: Evidence | Passage, title: str = "", corpus: str = "") -> Tex
     where = " > ".join([first, *(["…", *steps[-2:]] if len(steps) > 3 else steps)])
     parts = [place.document_id, where, f"characters {place.start:,}–{place.end:,}", corpus]
     parts = [printable(part) for part in parts if part]
-    line = Text(printable(title), style="italic")
+    path = place.path if isinstance(place, Evidence) else place.path()
+    line = Text(printable(" › ".join(filter(None, [title, *path]))), style="italic")
     return line.append((" · " if title else "") + " · ".join(parts), style="not italic dim")
 
 

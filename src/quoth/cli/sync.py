@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.corpus import near_duplicates, tell_duplicates
+from quoth.cli.embed import make_vectors
 from quoth.cli.models import contents, open_corpus
-from quoth.cli.options import FollowLinks, Header, Json
+from quoth.cli.options import FollowLinks, Header, Json, Vectors
 from quoth.cli.output import counting, note, print_json, results, visible
 from quoth.errors import InputError, LockedError
 from quoth.storage import no_empty_folder
@@ -31,9 +31,7 @@ LONGEST_WAIT = 1e9
 def sync(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of your documents.")],
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The corpus; it is made if it is not there.")],
-    vectors: Annotated[
-        bool, typer.Option("--vectors", help="Also make the vectors that passages lack, to find by meaning too.")
-    ] = False,
+    vectors: Vectors = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     watch: Annotated[
         float | None,
@@ -48,16 +46,17 @@ def sync(
 ) -> None:
     """Keep a corpus in step with a folder.
 
-    New and changed files are read, and what is gone is deleted; unchanged documents keep their vectors. A file that
-    cannot be read stops nothing: it is named, the corpus keeps what it had of it, and the exit code is 1 in the end.
-    Documents from elsewhere stay. Files that FOLDER/.quothignore names, in the patterns of .gitignore, count as not
-    there. A stopped run goes on. --header is for the tables that are read now, not for those that did not change.
+    New and changed files are read, and what is gone is deleted; unchanged documents keep their vectors. Once that is
+    committed, and can be asked, new passages get vectors, by which they are found by meaning too. A file that cannot be
+    read stops nothing: it is named, the corpus keeps what it had of it, and the exit code is 1 in the end. Documents
+    from elsewhere stay. Files that FOLDER/.quothignore names, in the patterns of .gitignore, count as not there. A
+    stopped run goes on. --header is for the tables that are read now, not for those that did not change.
 
     \b
     Example:
       quoth sync reports/ reports.quoth
       quoth sync reports/ reports.quoth --dry-run
-      quoth sync reports/ reports.quoth --vectors --watch 10
+      quoth sync reports/ reports.quoth --watch 10
     """
     if dry_run and watch is not None:
         raise InputError("--dry-run looks once; leave --watch out")
@@ -99,7 +98,7 @@ def _opened(directory: Path, folder: Path) -> "tuple[Corpus, bool]":
 def _once(
     corpus: "Corpus",
     folder: Path,
-    vectors: bool,
+    vectors: bool | None,
     dry_run: bool,
     delete_all: bool,
     follow_links: bool,
@@ -121,16 +120,12 @@ def _once(
         )
     if quiet and not done:
         return done
-    groups = near_duplicates(corpus) if done and not dry_run else []
     if as_json:
-        print_json(vars(done) | {"near_duplicates": groups})
+        print_json(vars(done))
     else:
         _show(done, corpus, dry_run)
-        tell_duplicates(groups)
-    if vectors and not dry_run and corpus.num_passages:
-        from quoth.cli.embed import embed_passages
-
-        embed_passages(corpus)
+    if not dry_run:
+        make_vectors(corpus, vectors)
     return done
 
 

@@ -1,6 +1,6 @@
-"""The commands that make models: train, with what it shows of a run, calibrate, and convert.
+"""The commands that make models: train, with what it shows of a run, and calibrate.
 
-Knows the recipes' names and terminals. Does not know what training is, or what a checkpoint contains.
+Knows the recipes' names and terminals. Does not know what training is.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import load_reader, open_corpus, quiet_libraries, system
+from quoth.cli.models import load_reader, open_corpus, system
 from quoth.cli.options import Base, CorpusDir, Model, Setup, SkipBad, pairs, repeated
 from quoth.cli.output import LeftOut, counting, note, progress_bar
 from quoth.cli.records import takes_setup
@@ -187,47 +187,3 @@ class Display:
             self._what = what
             self._bar.reset(self._task)
         self._bar.update(self._task, completed=done, total=total, description=label)
-
-
-@app.command(rich_help_panel="Train and measure")
-def convert(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="New folder for the model.")],
-    checkpoints: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="CHECKPOINTS", help="Folders or hub ids of published REALM checkpoints."),
-    ] = None,
-    encoder: Annotated[
-        str | None, typer.Option("--encoder", metavar="MODEL", help="Mix models: take the reader of this one.")
-    ] = None,
-    retriever: Annotated[
-        str | None, typer.Option("--retriever", metavar="MODEL", help="Mix models: take the towers of this one.")
-    ] = None,
-) -> None:
-    """Convert published REALM checkpoints, or mix two models.
-
-    The other commands take its folder as --model. An open-QA checkpoint answers questions, best together with the
-    embedder that made the passage vectors it was trained with. An embedder and an encoder fill blanks. Weights are read
-    from safetensors, or from pickles that contain only tensors.
-
-    \b
-    Example:
-      quoth convert google/realm-orqa-nq-openqa \\
-        google/realm-cc-news-pretrained-embedder -o realm-nq
-      quoth convert google/realm-cc-news-pretrained-embedder \\
-        google/realm-cc-news-pretrained-encoder -o realm-news
-      quoth convert --encoder pretrained --retriever quoth-realm-base \\
-        -o retriever-reset
-    """
-    quiet_libraries()
-    if encoder and retriever and not checkpoints:
-        from quoth.realm.convert import mix
-
-        mix(encoder, retriever, output)
-    elif checkpoints and not (encoder or retriever):
-        from quoth.realm.convert import convert as convert_checkpoints
-
-        for fact in convert_checkpoints(checkpoints, output):
-            note(fact)
-    else:
-        raise InputError("name checkpoints to convert, or both --encoder and --retriever to mix")
-    note(f"the model is in {output}")

@@ -148,11 +148,13 @@ def hashes(words: Iterable[str]) -> NDArray[np.uint64]:
     return np.array([int.from_bytes(digest) for digest in digests], np.uint64)
 
 
-def indexed_text(title: str, text: str) -> str:
-    """The text by which a passage is searched: its own behind the title, or whole words of a long one."""
-    if len(title) > MOST_TITLE:
-        title = title[: MOST_TITLE + 1].rpartition(" ")[0] or title[:MOST_TITLE]
-    return f"{title} {text}"
+def indexed_text(title: str, text: str, path: Sequence[str] = ()) -> str:
+    """The text by which a passage is searched: its own behind the title and the headings above, or whole words of
+    long ones."""
+    head = " ".join([title, *path])
+    if len(head) > MOST_TITLE:
+        head = head[: MOST_TITLE + 1].rpartition(" ")[0] or head[:MOST_TITLE]
+    return f"{head} {text}"
 
 
 @dataclass(frozen=True, slots=True)

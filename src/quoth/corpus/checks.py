@@ -9,7 +9,7 @@ from typing import Any
 
 from quoth.errors import brief
 from quoth.records import Document
-from quoth.source_map import frames_of
+from quoth_sources.source_map import frames_of
 
 ID_FIELDS = ("id", "_id", "wikipedia_id")
 TITLE_FIELDS = ("title", "wikipedia_title")

@@ -7,33 +7,33 @@ string or a list of paragraphs (KILT); every other field is metadata. If the fir
 id, no record of that file may have one, and their ids are `<stem>-<line number>`.
 """
 
-import io
 import json
 import os
-import re
+import shutil
 import sys
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import fields, replace
+from errno import EFBIG
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, cast
+from tempfile import TemporaryFile
+from threading import Thread
+from typing import IO, Any
 
 from quoth.corpus import json_files, mailboxes, tables
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS, check_document, kind_of
-from quoth.corpus.whole import document_of
+from quoth.corpus.whole import document_of, whole
 from quoth.errors import FileWarning, InputError, RecordError, brief
 from quoth.records import Document
-from quoth.source_map import encode
-from quoth.sources.files import (
+from quoth.storage import fsync_path, naming, refuse_unless_plain
+from quoth_sources import limits
+from quoth_sources.files import (
     DAMAGE,
-    FILES,
-    MOST_IN_RECORD,
     OPENERS,
-    PARSERS,
-    TEXTS,
     Source,
     bare,
     check_parsers,
@@ -44,25 +44,29 @@ from quoth.sources.files import (
     tell,
     unpacked,
 )
-from quoth.sources.source import MOST_CHARACTERS
-from quoth.sources.worker import Read, Worker
-from quoth.storage import fsync_path, naming, refuse_unless_plain
+from quoth_sources.formats import FILES, FORMATS, TEXTS
+from quoth_sources.worker import Answer, EndedError, Worker, why_not
 
 Records = Generator[tuple[int, Any], None, None]
 """Line numbers (or row numbers) and their records; a ValueError in place of a record says what is wrong with it."""
 
 Reader = Callable[[IO[bytes], str], Records]
 """From the bytes of a file, and its name."""
+Item = tuple[int, Document | Exception]
+"""A document, or why there is none, and its line; 0 stands for the file."""
 OnBad = Callable[[InputError], None]
 OnBadRecord = Callable[[RecordError], None]
 """Receives the error of a record that is left out."""
 
 _REMEDY = "fix it or leave it out (--skip-bad)"
-_LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
-_MOST_BYTES = 1 << 30
-"""Of a file that a parser reads."""
 _MOST_IDS = 1 << 20
 """Ids that are remembered (100 MB), to tell those of several files apart; the corpus refuses any that occurs twice."""
+_PART = 1 << 18
+"""Characters after which documents are handed over."""
+_SECONDS_TO_END = 10.0
+"""Of a thread whose pipe is closed."""
+_FIELDS = [each.name for each in fields(Document)]
+_BYTES = [each.name for each in fields(Document) if each.type is bytes]
 Owners = dict[str, str]
 """The files that documents were read from, by id."""
 
@@ -87,9 +91,8 @@ def read_documents(
             folders also by URL (s3://, gs://, https://, …), read with fsspec. A file that is no table or JSONL is one
             document, whose id is its path below the folder given. A record whose id an earlier file has gets its
             file in front: `products.csv#1`.
-        format (str | None): jsonl, csv, tsv, json, mbox, parquet, text, markdown, rst, man, pdf, html, docx, pptx,
-            xlsx, odt, odp, ods, doc, rtf, ppt, xls, epub, eml, msg or ipynb. Default: what the suffix says, with or
-            without .xz, .gz, .bz2.
+        format (str | None): The name of a format, such as "csv" or "pdf"; another name is refused with a list of all.
+            Default: what the suffix says, with or without .xz, .gz, .bz2.
         skip_bad (bool | None): Leave out files and records that cannot be used; None: those below a folder. Default:
             False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each file or record that is left out.
@@ -124,8 +127,8 @@ def read_paths(
     follow_links: bool = False,
 ) -> list[Iterator[Document]]:
     """The same, path by path; to be read in this order."""
-    if format is not None and format not in (formats := (*_READERS, "mbox", *FILES)):
-        raise InputError(f"format {format!r} is not one of {', '.join(formats)}")
+    if format is not None and format not in FORMATS:
+        raise InputError(f"format {format!r} is not one of {', '.join(FORMATS)}")
     sources = [(sources_of(path, format, follow_links), os.path.isdir(path)) for path in paths]
     if not skip_bad:
         check_parsers(format for each, _ in sources for format, _, _ in each)
@@ -213,15 +216,19 @@ def read_each(
     receives the errors of records, and of files that cannot be read to their end. What `hints` has is not told again,
     and what is told joins it."""
     hints = set() if hints is None else hints
-    readers = _READERS | {"mbox": partial(mailboxes.read, worker=worker)}
-    readers |= {format: partial(_read_text, format=format, worker=worker) for format in TEXTS}
-    readers |= {format: partial(_read_parsed, format=format, worker=worker) for format in PARSERS}
-    readers |= {"csv": partial(tables.read, header=header), "tsv": partial(tables.read, delimiter="\t", header=header)}
     for source in sources:
         format, file, name = source
         try:
-            with open_file(file) as stream, closing(readers[format](stream, name)) as records:
-                for document in _documents(records, source, bad, owners):
+            check_parsers([format])
+            with closing(_read_in(worker, source, header)) as items:
+                for line, item in items:
+                    try:
+                        if not isinstance(item, Document):
+                            raise item
+                        document = _apart(item, str(file), name, owners)
+                    except ValueError as error:
+                        bad(RecordError(str(file), line, error, _REMEDY, error))
+                        continue
                     if format == "text" and not hints and (markup := markup_of(bare(Path(name)).name, document.text)):
                         message = f"{name} looks like {markup}; its markup is kept as text"
                         warnings.warn(FileWarning(message), stacklevel=2)
@@ -229,26 +236,133 @@ def read_each(
                     yield document
         except RecordError:
             raise  # by `bad`
-        except DAMAGE as error:
-            bad(RecordError(str(file), 0, f"cannot be read ({_reason(error)})", _REMEDY, error))
-        except InputError as error:
-            bad(RecordError(str(file), 0, error, _REMEDY, error))
+        except (*DAMAGE, InputError, ValueError) as error:
+            why = f"cannot be read ({_reason(error)})" if isinstance(error, DAMAGE) else error
+            bad(RecordError(str(file), 0, why, _REMEDY, error))
 
 
-def open_file(file: str | Path) -> IO[bytes]:
-    """The bytes of a file (its suffix says how it is compressed), of a URL given as a string, or of "-"."""
+def _read_in(worker: Worker, source: Source, header: bool | None) -> Generator[Item, None, None]:
+    """What a worker reads of a file; without a message of a mailbox at which its process ends."""
+    format, file, name = source
+    suffix, num_read = Path(str(file)).suffix, 0
+    stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
+    given: dict[str, Any] = {"format": format, "name": name, "stem": stem, "header": header}
+    while True:
+        try:
+            with open_raw(file) as (stream, size):
+                given |= {"after": num_read, "packed": (suffix, size) if suffix in OPENERS else None}
+                for head, parts in worker.answers("quoth.corpus.documents.answers", stream, given):
+                    for message in head["told"]:
+                        warnings.warn(FileWarning(message), stacklevel=2)
+                    num_read += len(head["items"])
+                    yield from _items_of(head["items"], iter(parts))
+            return
+        except EndedError as error:
+            if format != "mbox" or str(file) == "-":
+                raise
+            num_read += 1
+            yield 0, error
+
+
+def answers(
+    stream: IO[bytes],
+    format: str,
+    name: str,
+    stem: str,
+    header: bool | None,
+    packed: tuple[str, int] | None,
+    after: int,
+) -> Iterator[Answer]:
+    """In a worker's process: what is read of a file, in parts of up to a second's work. `packed` is a suffix that says
+    how the file is compressed, and its size; `after` the number of messages of a mailbox that are passed over."""
+    if packed:
+        stream = unpacked(OPENERS[packed[0]](stream, "rb"), packed[1])
+    readers = _READERS | {"mbox": partial(mailboxes.read, after=after)}
+    readers |= {"csv": partial(tables.read, header=header), "tsv": partial(tables.read, delimiter="\t", header=header)}
+    reader = readers.get(format) or partial(_read_text if format in TEXTS else _read_parsed, format=format)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", FileWarning)
+        items, size, until = list[Item](), 0, time.process_time() + 1
+        for line, item in _items(reader(stream, name), format, stem):
+            items.append((line, item))
+            size += len(item.text) if isinstance(item, Document) else 0
+            if size > _PART or format == "mbox" or time.process_time() > until:
+                yield _answer(items, told)
+                items, size, until = [], 0, time.process_time() + 1
+        yield _answer(items, told)
+
+
+def _answer(items: Iterable[Item], told: list[warnings.WarningMessage]) -> Answer:
+    rows, parts = list[tuple[int, Any, bool]](), list[bytes]()
+    for line, item in items:
+        if isinstance(item, Document):
+            values = {each: getattr(item, each) for each in _FIELDS}
+            parts += [values.pop(each) for each in _BYTES]
+            rows.append((line, values, False))
+        else:
+            rows.append((line, str(item), RecordError("", 0, "", "", item).is_passing))
+    head = {"items": rows, "told": [str(each.message) for each in told]}
+    told.clear()
+    return head, parts
+
+
+def _items_of(rows: Iterable[tuple[int, Any, bool]], parts: Iterator[bytes]) -> Iterator[Item]:
+    for line, values, is_passing in rows:
+        if isinstance(values, str):
+            error = ValueError(values)
+            error.__cause__ = TimeoutError() if is_passing else None
+            yield line, error
+        else:
+            yield line, Document(**(values | dict(zip(_BYTES, parts, strict=False))))
+
+
+@contextmanager
+def open_raw(file: str | Path) -> Iterator[tuple[IO[bytes], int]]:
+    """A file, a URL given as a string, or "-", as one of the system's files, compressed as it is, and its size (0: not
+    known)."""
+    if str(file) == "-":
+        with open(sys.stdin.fileno(), "rb", 0, closefd=False) as stream:
+            yield stream, 0
+    elif isinstance(file, Path):
+        with file.open("rb", 0) as stream:
+            yield stream, os.fstat(stream.fileno()).st_size
+    else:
+        import fsspec
+
+        opened = fsspec.open(file, "rb")
+        with opened as stream, _piped(stream) as pipe:
+            yield pipe, opened.fs.size(opened.path) or 0
+
+
+@contextmanager
+def _piped(stream: IO[bytes]) -> Iterator[IO[bytes]]:
+    """A pipe through which the bytes of a stream come. Raises what reading them raises."""
+    out, into = os.pipe()
+    failed = list[Exception]()
+
+    def copy() -> None:
+        try:
+            with suppress(BrokenPipeError), open(into, "wb", 0) as end:  # nobody needs the rest
+                shutil.copyfileobj(stream, end)
+        except Exception as error:  # every file system raises its own
+            failed.append(error)
+
+    thread = Thread(target=copy, daemon=True)
+    with open(out, "rb", 0) as pipe:
+        thread.start()
+        yield pipe
+    thread.join(_SECONDS_TO_END)
+    if failed:
+        raise failed[0]
+
+
+def open_file(file: Path) -> IO[bytes]:
+    """The bytes of a file (its suffix says how it is compressed), or of "-"."""
     if str(file) == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)
-    if isinstance(file, Path):
-        opener = OPENERS.get(file.suffix)
-        return file.open("rb") if opener is None else unpacked(opener(file, "rb"), file.stat().st_size)
-    import fsspec
-
-    opened = fsspec.open(file, "rb", compression="infer")
-    stream = cast(IO[bytes], opened.open())
-    if opened.compression is None:
-        return io.BufferedReader(cast(io.RawIOBase, stream))
-    return unpacked(stream, opened.fs.size(opened.path) or 0)
+    opener = OPENERS.get(file.suffix)
+    return file.open("rb") if opener is None else unpacked(opener(file, "rb"), file.stat().st_size)
 
 
 @contextmanager
@@ -280,31 +394,32 @@ def create_lines(file: str) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
-def _documents(
-    records: Iterable[tuple[int, Any]], source: Source, bad: OnBadRecord, owners: Owners
-) -> Iterator[Document]:
-    format, file, name = source[0], str(source[1]), source[2]
-    stem = Path(name).stem if file == "-" else bare(Path(name)).stem
+def _items(records: Iterable[tuple[int, Any]], format: str, stem: str) -> Iterator[Item]:
     numbered: bool | None = None
-    for line, record in records:
-        try:
-            if isinstance(record, ValueError):
-                raise record
-            if not isinstance(record, (Mapping, Document)):
-                raise ValueError(f"the record is {kind_of(record)}, not an object")
-            if numbered is None:
-                numbered = isinstance(record, Mapping) and _first(record, ID_FIELDS) is None
-            number = f"{stem}-{line}" if numbered else None
-            document = record if isinstance(record, Document) else _document(record, number)
-            # With ids of their own, rows would be other documents, without vectors, after one was inserted before them.
-            if numbered and format in ("csv", "tsv") and isinstance(record, Mapping):
-                document = tables.placed(document, record, line)
-            check_document(document)
-            document = _apart(document, file, name, owners)
-        except (ValueError, RecursionError) as error:
-            bad(RecordError(file, 0 if format in FILES else line, error, _REMEDY, error))
-        else:
-            yield document
+    try:
+        for line, record in records:
+            try:
+                if isinstance(record, ValueError):
+                    raise record
+                if not isinstance(record, (Mapping, Document)):
+                    raise ValueError(f"the record is {kind_of(record)}, not an object")
+                if numbered is None:
+                    numbered = isinstance(record, Mapping) and _first(record, ID_FIELDS) is None
+                number = f"{stem}-{line}" if numbered else None
+                document = record if isinstance(record, Document) else _document(record, number)
+                # With ids of their own, rows would be other documents, without vectors, after one was inserted before.
+                if numbered and format in ("csv", "tsv") and isinstance(record, Mapping):
+                    document = tables.placed(document, record, line)
+                check_document(document)
+            except (ValueError, RecursionError) as error:
+                yield 0 if format in FILES else line, error
+            else:
+                yield 0 if format in FILES else line, document
+    except Exception as error:
+        why = f"cannot be read ({_reason(error)})" if isinstance(error, DAMAGE) else why_not(error)
+        failed = ValueError(str(error) if isinstance(error, InputError) else why)
+        failed.__cause__ = error
+        yield 0, failed
 
 
 def _apart(document: Document, file: str, name: str, owners: Owners) -> Document:
@@ -349,9 +464,9 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def _read_jsonl(stream: IO[bytes], name: str) -> Records:
-    for number, line in enumerate(iter(partial(stream.readline, MOST_IN_RECORD + 1), b""), 1):
-        if len(line) > MOST_IN_RECORD:
-            why = f"a line of more than {MOST_IN_RECORD:,} bytes, at which reading ends; is it JSONL?"
+    for number, line in enumerate(iter(partial(stream.readline, limits.RECORD + 1), b""), 1):
+        if len(line) > limits.RECORD:
+            why = f"a line of more than {limits.RECORD:,} bytes, at which reading ends; is it JSONL?"
             yield number, ValueError(why)
             return
         if line.isspace():
@@ -375,56 +490,42 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
     def plain(value: Any) -> Any:  # as JSON can represent it: dates and decimals become strings
         return value if isinstance(value, (str, int, type(None))) else json.loads(json.dumps(value, default=str))
 
+    with TemporaryFile() as copy:
+        if not stream.seekable():
+            shutil.copyfileobj(stream, copy)
+            stream = copy
+        try:
+            left = limits.unpacked_bytes(stream.seek(0, os.SEEK_END))
+            for number, row in enumerate(_rows(parquet.ParquetFile(stream), left), 1):
+                yield number, {key: plain(value) for key, value in row.items()}
+        except pyarrow.ArrowMemoryError:
+            raise
+        except pyarrow.ArrowException:
+            yield 0, ValueError("not a Parquet file, or damaged")
+
+
+def _rows(table: Any, left: int) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file. Raises OSError if they have more than so many bytes."""
+    for batch in table.iter_batches(batch_size=256):
+        left -= batch.nbytes
+        if left < 0:
+            raise OSError(EFBIG, "its rows unpack to too much; split it")
+        yield from batch.rename_columns(tables.distinct(batch.schema.names)).to_pylist()
+
+
+def _read_text(stream: IO[bytes], name: str, format: str) -> Records:
+    """A text as it is, with the lines that it has, or without its markup."""
     try:
-        file = stream if stream.seekable() else io.BytesIO(_whole(stream, _MOST_BYTES))
+        text, encoding = decode(whole(stream, limits.TEXT_BYTES))
+        tell(name, encoding)
+        yield 0, document_of(format, text, name, name, bare(Path(name)).stem)
     except ValueError as error:
         yield 0, error
-        return
+
+
+def _read_parsed(stream: IO[bytes], name: str, format: str) -> Records:
     try:
-        batches = parquet.ParquetFile(file).iter_batches(batch_size=256)
-        named = (batch.rename_columns(tables.distinct(batch.schema.names)) for batch in batches)
-        rows = (row for batch in named for row in batch.to_pylist())
-        for number, row in enumerate(rows, 1):
-            yield number, {key: plain(value) for key, value in row.items()}
-    except pyarrow.ArrowException:
-        yield 0, ValueError("not a Parquet file, or damaged")
-
-
-def _read_text(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
-    """A text as it is, with the lines that it has, or without its markup, which is read in a process of its own."""
-    try:
-        text, encoding = decode(_whole(stream, MOST_CHARACTERS))
-    except ValueError as error:
-        yield 0, error
-        return
-    tell(name, encoding)
-    try:
-        read = _as_it_is(text) if format == "text" else worker.read(format, text)
-        yield 0, document_of(name, read, name, bare(Path(name)).stem)
-    except ValueError as error:
-        yield 0, error
-
-
-def _as_it_is(text: str) -> Read:
-    """A text, and where its lines are."""
-    lines = enumerate(_LINE.finditer(text), 1)
-    return Read(text, encode("line", [(*line.span(1), number) for number, line in lines if line[1]]), {})
-
-
-def _whole(stream: IO[bytes], most: int) -> bytes:
-    """All bytes of a file. Raises ValueError if there are more than these."""
-    content = stream.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"more than {most:,} bytes; split it")
-    return content
-
-
-def _read_parsed(stream: IO[bytes], name: str, format: str, worker: Worker) -> Records:
-    """A file that a parser reads, in a process of its own. Raises InputError if the parser is not installed."""
-    check_parsers([format])
-    try:
-        read = worker.read(format, _whole(stream, _MOST_BYTES))
-        yield 0, document_of(name, read, name, bare(Path(name)).stem)
+        yield 0, document_of(format, whole(stream, limits.FILE_BYTES), name, name, bare(Path(name)).stem)
     except ValueError as error:
         yield 0, error
 
@@ -435,4 +536,5 @@ _READERS: dict[str, Reader] = {
     "tsv": partial(tables.read, delimiter="\t"),
     "json": partial(json_files.read, jsonl=_read_jsonl),
     "parquet": _read_parquet,
+    "mbox": mailboxes.read,
 }

@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS
+from quoth.corpus.whole import document_of, whole
 from quoth.errors import FileWarning, few
 from quoth.records import Document
-from quoth.source_map import encode
-from quoth.sources.files import bare
+from quoth_sources import limits
+from quoth_sources.files import bare
 
 if TYPE_CHECKING:
     from quoth.corpus.documents import Reader, Records
 
-MOST_BYTES = 1 << 28
-
 
 def read(stream: IO[bytes], name: str, jsonl: "Reader") -> "Records":
     """Records, or the one document that a file is; `jsonl` reads a file with an object on each line."""
-    content = stream.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        yield 0, ValueError(f"more than {MOST_BYTES:,} bytes; split it, or write an object per line (--format jsonl)")
+    try:
+        content = whole(stream, limits.JSON_BYTES, "split it, or write an object per line (--format jsonl)")
+    except ValueError as error:
+        yield 0, error
         return
     try:
         text = content.decode(json.detect_encoding(content))
@@ -44,16 +44,17 @@ def read(stream: IO[bytes], name: str, jsonl: "Reader") -> "Records":
     title = bare(Path(name)).stem
     found, others = _records(value)
     if found is None:
-        lines = text.splitlines() if "\n" in text.strip() else []
-        shown = text if lines else json.dumps(value, ensure_ascii=False, indent=2)
-        yield 0, Document(name, title, shown, {}, encode("line", _runs(shown)) if lines else b"")
+        if "\n" in text.strip():
+            yield 0, document_of("text", text, name, name, title)
+        else:
+            yield 0, Document(name, title, json.dumps(value, ensure_ascii=False, indent=2))
         return
     told = [f"is read as the records of {others[0]!r}, without {few(others[1:])}"] if others[1:] else []
     if any("text" not in each for each in found):
         told.append("has records without 'text'; their text is every value under its name, 'name: value | …'")
     if told:
         warnings.warn(FileWarning(f"{name} {'; it '.join(told)}"), stacklevel=2)
-    yield from enumerate((_whole(each, title) for each in found), 1)
+    yield from enumerate((_with_text(each, title) for each in found), 1)
 
 
 def _records(value: Any) -> tuple[list[dict[str, Any]] | None, list[str]]:
@@ -72,7 +73,7 @@ def _records(value: Any) -> tuple[list[dict[str, Any]] | None, list[str]]:
     return rows, [*parts, *(name for name in value if name not in parts)]
 
 
-def _whole(record: Mapping[str, Any], title: str) -> dict[str, Any]:
+def _with_text(record: Mapping[str, Any], title: str) -> dict[str, Any]:
     """A record with a text: by default each value behind its name, as of a row of a table (`tables`)."""
     if "text" in record:
         return dict(record)
@@ -103,13 +104,3 @@ def _values(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def _spelled(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
-
-
-def _runs(text: str) -> list[tuple[int, int, int]]:
-    """Where the lines of a text are."""
-    runs, start = list[tuple[int, int, int]](), 0
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            runs.append((start, start + len(line.rstrip("\r")), number))
-        start += len(line) + 1
-    return runs

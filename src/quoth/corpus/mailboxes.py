@@ -1,36 +1,34 @@
 """Mailboxes: one file with many messages, each behind a line that begins with "From " and has a time and a year.
 
-Reads one message at a time. Knows where messages begin. Does not know headers and bodies (`quoth.sources.eml`).
+Reads one message at a time. Knows where messages begin. Does not know headers and bodies (`quoth_sources.eml`).
 """
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from quoth.corpus.whole import document_of
-from quoth.sources.files import bare, check_parsers
-from quoth.sources.worker import Worker
+from quoth_sources import limits
+from quoth_sources.files import bare
 
 if TYPE_CHECKING:
     from quoth.corpus.documents import Records
 
-MOST_BYTES = 1 << 27
-"""Of a message, with what is attached."""
 _LINE = 1 << 20
 _BEGIN = re.compile(rb"From .*\d:\d\d.*\d{4}")
 _QUOTED = re.compile(rb">+From ")
 
 
-def read(stream: IO[bytes], name: str, worker: Worker) -> "Records":
-    """Messages, each with the line that begins it. Raises InputError if their parser is not installed."""
-    check_parsers(["mbox"])
+def read(stream: IO[bytes], name: str, after: int = 0) -> "Records":
+    """The messages behind the first of them, each with the line that begins it."""
     stem = bare(Path(name)).stem
-    for line, content in _messages(stream):
+    for line, content in islice(_messages(stream), after, None):
         try:
             if isinstance(content, ValueError):
                 raise content
-            yield line, document_of(f"{name}:{line}", worker.read("eml", content), f"{stem}-{line}", stem)
+            yield line, document_of("eml", content, f"{name}:{line}", f"{stem}-{line}", stem)
         except ValueError as error:
             yield line, error
 
@@ -53,7 +51,7 @@ def _messages(stream: IO[bytes]) -> Iterator[tuple[int, bytes | ValueError]]:
         else:
             part = line[1:] if is_start and _QUOTED.match(line) else line
             size += len(part)
-            if size <= MOST_BYTES:
+            if size <= limits.MESSAGE_BYTES:
                 parts.append(part)
         is_after_blank, is_start = is_start and not line.strip(), line.endswith(b"\n")
     if begin:
@@ -61,6 +59,6 @@ def _messages(stream: IO[bytes]) -> Iterator[tuple[int, bytes | ValueError]]:
 
 
 def _whole(parts: list[bytes], size: int) -> bytes | ValueError:
-    if size > MOST_BYTES:
-        return ValueError(f"a message of more than {MOST_BYTES:,} bytes; save it as a file of its own")
+    if size > limits.MESSAGE_BYTES:
+        return ValueError(f"a message of more than {limits.MESSAGE_BYTES:,} bytes; save it as a file of its own")
     return b"".join(parts)

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from quoth.corpus.manifest import Manifest, origins_path, read_manifest
 from quoth.errors import CorruptionError, InputError, UnknownDocumentError
 from quoth.records import Document
-from quoth.sources.files import FILES, format_of
 from quoth.storage import encode_json, read_either, read_json, write_twice
+from quoth_sources.files import format_of
+from quoth_sources.formats import FILES
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob
 from quoth.corpus.manifest import REPAIR, SegmentEntry, segment_path
-from quoth.corpus.segment import PLACE_PARTS, PLACES, Places, SegmentWriter, Split
+from quoth.corpus.segment import BLOCKS, PLACES, WORDS, Parts, SegmentWriter, Split, blocks_of
 from quoth.errors import CorruptionError, QuothError
 from quoth.records import Document
 from quoth.storage import (
@@ -36,8 +36,10 @@ from quoth.storage import (
 from quoth.text.passages import Ranges, get_splitter
 from quoth.text.terms import ANALYZERS, FIRST
 
-Maps = Callable[[int], bytes]
-"""The source map of each document of a segment, by its number; none in place of one that is damaged."""
+Maps = Callable[[int], tuple[bytes, bytes]]
+"""The source map and the blocks of each document of a segment, by its number; none in place of what is damaged."""
+_BESIDE = frozenset({PLACES, "places.npy", BLOCKS, "blocks.npy", *WORDS.values()})
+"""Files of what a document can lose, and of words, which are found by the headings above them."""
 Source = Callable[[Path, Maps], Iterator[Split]]
 
 
@@ -51,12 +53,13 @@ def rebuilt(path: Path, entry: SegmentEntry, splitter: str) -> bool:
 
 
 def without_places(path: Path, entry: SegmentEntry, splitter: str) -> tuple[SegmentEntry, list[str]] | None:
-    """Rebuild a segment with the source maps that are intact, as `part_of` it: its entry then, and the ids of the
-    documents that have lost theirs. None if anything else is damaged and cannot be rebuilt."""
+    """Rebuild a segment with the source maps and blocks that are intact, as `part_of` it: its entry then, and the ids
+    of the documents that have lost theirs; blocks are guessed then. None if anything else is damaged and cannot be
+    rebuilt."""
     folder = segment_path(path, entry.name)
     try:
         listing = read_json(folder / CHECKSUMS)
-        if sha256_file(folder / CHECKSUMS) != entry.sha256 or PLACES not in listing:
+        if sha256_file(folder / CHECKSUMS) != entry.sha256 or not {PLACES, BLOCKS} & {*listing}:
             return None
     except CorruptionError:
         return None
@@ -64,8 +67,8 @@ def without_places(path: Path, entry: SegmentEntry, splitter: str) -> tuple[Segm
         part = part_of(path, entry)
         if _but_places(read_json(part / CHECKSUMS)) == _but_places(listing):
             known = _known(folder)
-            documents = enumerate(document for document, _ in _stored(part, lambda _: b""))
-            return replace(entry, sha256=sha256), [each.id for number, each in documents if known(number) is None]
+            documents = enumerate(document for document, _ in _stored(part, lambda _: (b"", b"")))
+            return replace(entry, sha256=sha256), [each.id for number, each in documents if None in known(number)]
     return None
 
 
@@ -84,7 +87,7 @@ def take_rebuilt(path: Path, entry: SegmentEntry) -> None:
 
 
 def _but_places(listing: dict[str, Any]) -> dict[str, Any]:
-    return {name: described for name, described in listing.items() if name not in (PLACES, PLACE_PARTS)}
+    return {name: described for name, described in listing.items() if name not in _BESIDE}
 
 
 def _written(path: Path, entry: SegmentEntry, splitter: str) -> Iterator[str]:
@@ -95,13 +98,18 @@ def _written(path: Path, entry: SegmentEntry, splitter: str) -> Iterator[str]:
     folder, part = segment_path(path, entry.name), part_of(path, entry)
     make_folder(part.parent)
     known = _known(folder)
+
+    def maps(number: int) -> tuple[bytes, bytes]:
+        source_map, blocks = known(number)
+        return source_map or b"", blocks or b""
+
     sources: tuple[Source, ...] = (_stored, partial(_stored, splitter=splitter), _framed)
     words = [*reversed(ANALYZERS), None]
-    for source, with_checks, analyzer in product(sources, (True, False), words):
+    for source, with_blocks, with_checks, analyzer in product(sources, (True, False), (True, False), words):
         shutil.rmtree(part, ignore_errors=True)
         try:
-            with SegmentWriter(part, analyzer or FIRST) as writer:
-                for split in source(folder, lambda number: known(number) or b""):
+            with SegmentWriter(part, analyzer or FIRST, with_blocks) as writer:
+                for split in source(folder, maps):
                     writer.add(*split)
                 sha256 = writer.seal(with_checks, with_words=analyzer is not None)
         except (QuothError, ValueError, TypeError, IndexError):
@@ -120,23 +128,25 @@ def _stored(folder: Path, maps: Maps, splitter: str = "") -> Iterator[Split]:
     for number, ((begin, middle, first), (end, _, last)) in enumerate(pairwise(table_D13.tolist())):
         document_id, title, metadata = from_top(partial(json.loads, blob[begin:middle]))
         text = blob[middle:end].decode()
-        document = Document(document_id, title, text, metadata, maps(number))
-        yield document, split(text) if split else _ranges(passages_P5[first:last])
+        document = Document(document_id, title, text, metadata, *maps(number))
+        yield document, split(text, blocks_of(document)) if split else _ranges(passages_P5[first:last])
 
 
-def _known(folder: Path) -> Callable[[int], bytes | None]:
-    """The source map of each document, None in place of one that is damaged."""
-    try:
-        maps = Places(folder).part
-    except CorruptionError:
-        return lambda _: None
+def _known(folder: Path) -> Callable[[int], tuple[bytes | None, bytes | None]]:
+    """The source map and the blocks of each document, None in place of what is damaged."""
+    files: list[Parts | None] = []
+    for name in (PLACES, BLOCKS):
+        try:
+            files.append(Parts(folder / name))
+        except CorruptionError:
+            files.append(None)
 
-    def known(number: int) -> bytes | None:
+    def part(number: int, file: Parts | None) -> bytes | None:
         with suppress(ValueError, IndexError):
-            return maps(number)
+            return None if file is None else file.part(number)
         return None
 
-    return known
+    return lambda number: (part(number, files[0]), part(number, files[1]))
 
 
 def _ranges(passages_P5: NDArray[np.int64]) -> Ranges:
@@ -156,7 +166,7 @@ def _framed(folder: Path, maps: Maps) -> Iterator[Split]:
         begin = blob.find(b"[", max(after, middle))
         end = len(blob) if begin < 0 else begin
         document_id, title, metadata = fields
-        document = Document(document_id, title, blob[middle:end].decode(), metadata, maps(number))
+        document = Document(document_id, title, blob[middle:end].decode(), metadata, *maps(number))
         yield document, _ranges(passages_P5[first:last])
         number += 1
 

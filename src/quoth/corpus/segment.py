@@ -10,7 +10,9 @@ document numbers in its files count from 0; the corpus says where they begin in 
     checks.npy      uint32 [D + P]: CRC-32 of each document's bytes, then of each passage: its row of the table, its
                     document's record and its own bytes, compared on every read (older segments have none)
     words-2.bin     the passages' words (`bm25`); by the first analyzer, words.bin; in the first format, none
-    places.bin      the documents' source maps (`quoth.source_map`), one after another; only if there are any
+    blocks.bin      the documents' blocks (`quoth_sources.blocks`), one after another (if none: guessed)
+    blocks.npy      int64 [D, 3]: the bytes of blocks.bin from where to where that are a document's, and their CRC-32
+    places.bin      the documents' source maps (`quoth_sources.source_map`), one after another; only if there are any
     places.npy      int64 [D + P, 3]: the bytes of places.bin from where to where that are a document's map, then those
                     with a passage's part of it, and their CRC-32
 
@@ -21,10 +23,10 @@ import json
 import warnings
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -37,12 +39,16 @@ from quoth.corpus.bm25 import WordGatherer, Words, hashes, indexed_text
 from quoth.corpus.manifest import SegmentEntry, segment_path
 from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
 from quoth.records import Document, Passage
-from quoth.source_map import frames_of
 from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of
 from quoth.text.passages import Ranges
 from quoth.text.terms import FIRST, LATEST
+from quoth_sources.blocks import KINDS, Block, Outline, decode, encode
+from quoth_sources.guess import guess
+from quoth_sources.source_map import frames_of
 
-PLACES, PLACE_PARTS = "places.bin", "places.npy"
+PLACES, BLOCKS = "places.bin", "blocks.bin"
+OUTLINES = 64
+"""Documents whose blocks are kept in memory."""
 WORDS = {FIRST: "words.bin", LATEST: f"words-{LATEST}.bin"}
 Split = tuple[Document, Ranges]
 """A document, and the character ranges of its passages."""
@@ -72,7 +78,9 @@ class Segment:
         self._checks_DP: NDArray[np.uint32] | None = None
         if not sealed or (path / "checks.npy").exists():  # without checks nothing tells an intact document
             self._checks_DP = open_array(path / "checks.npy", np.uint32, (self.num_documents + self.num_passages,))
-        self._places = Places(path) if sealed and PLACES in self._files else None
+        self._places = Parts(path / PLACES) if sealed and PLACES in self._files else None
+        self._blocks = Parts(path / BLOCKS) if sealed and BLOCKS in self._files else None
+        self._outline = lru_cache(OUTLINES)(self._read_outline)
         ends = [len(self._blob), len(self._blob), self.num_passages]
         if sealed and (len(self._hashes_D) != self.num_documents or self._documents_D13[-1:].tolist() != [ends]):
             raise CorruptionError(f"{path / 'documents.npy'}: damaged, it does not match the files next to it")
@@ -119,22 +127,9 @@ class Segment:
             self._compare(self.num_documents + index, found, f"passage {index}")
         document_id, title, metadata = self.record(document)
         text = self._text(first_byte, last_byte)
-        places = self._part(self.num_documents + index)
-        return Passage(self.first_row + index, document_id, title, text, start, end, metadata, places)
-
-    def around(self, index: int, before: int, after: int) -> Passage:
-        """The `index`-th passage and so many before and after it, as far as they are of its document, as one."""
-        document = int(self._passages_P5[index, 0])
-        first, last = self.passage_range(document)
-        first, last = max(first, index - before), min(last, index + after + 1)
-        parts = [self.passage(at) for at in range(first, last)]
-        ends = self._passages_P5[first : last - 1, 4].tolist()
-        gaps = [self._text(*gap) for gap in zip(ends, self._passages_P5[first + 1 : last, 3].tolist(), strict=True)]
-        if "".join(gaps).strip():  # what is between passages has no check of its own
-            raise self._damaged(f"there is text between the passages of document {document}")
-        text = "".join(f"{part.text}{gap}" for part, gap in zip(parts, [*gaps, ""], strict=True))
-        places = self._part(document)
-        return replace(parts[index - first], text=text, start=parts[0].start, end=parts[-1].end, source_map=places)
+        places, outline = self._part(self._places, self.num_documents + index), self._outline(document)
+        blocks, headings = outline.inside(start, end), outline.above(start)
+        return Passage(self.first_row + index, document_id, title, text, start, end, metadata, places, blocks, headings)
 
     def passages(self) -> Iterator[Passage]:
         """Every passage, in order."""
@@ -167,7 +162,11 @@ class Segment:
             except CorruptionError as error:
                 instead = "until it is repaired, every process that searches reads all texts of the segment first"
                 warnings.warn(DamageWarning(f"{error}; {instead}: {remedy_of(self.path.parents[1])}"), stacklevel=2)
-        texts = (indexed_text(passage.title, passage.text) for passage in self.passages())
+        by_blocks = self._blocks is not None
+        texts = (
+            indexed_text(passage.title, passage.text, passage.path() if by_blocks else ())
+            for passage in self.passages()
+        )
         return Words.of(texts, self._analyzer)
 
     def document(self, index: int) -> Document:
@@ -178,14 +177,16 @@ class Segment:
             self._compare(index, crc32(self._blob[begin:end]), f"document {index}")
         document_id, title, metadata = self.record(index)
         text = self._text(middle, end)
-        return Document(document_id, title, text, metadata, self._part(index))
+        source_map, blocks = self._part(self._places, index), self._part(self._blocks, index)
+        return Document(document_id, title, text, metadata, source_map, blocks)
 
     def holds(self, index: int, document: Document) -> bool:
         """Whether the `index`-th document equals this one, to the byte."""
         begin, middle = self._documents_D13[index, :2].tolist()
         end = int(self._documents_D13[index + 1, 0])
         same = (self._blob[begin:middle], self._blob[middle:end]) == _encoded(document)
-        return same and self._part(index) == document.source_map
+        same = same and self._part(self._places, index) == document.source_map
+        return same and document.blocks in (b"", self._part(self._blocks, index))
 
     def passage_range(self, document: int) -> tuple[int, int]:
         """The first passage of a document and the one after its last, counted in this segment."""
@@ -241,11 +242,18 @@ class Segment:
         except UnicodeDecodeError as error:
             raise self._damaged(error) from None
 
-    def _part(self, number: int) -> bytes:
+    def _part(self, parts: "Parts | None", number: int) -> bytes:
         try:
-            return b"" if self._places is None else self._places.part(number)
+            return b"" if parts is None else parts.part(number)
         except ValueError as error:
-            raise self._damaged(error, PLACES) from None
+            raise self._damaged(error, parts.name if parts else "") from None
+
+    def _read_outline(self, document: int) -> Outline:
+        text = self._text(int(self._documents_D13[document, 1]), int(self._documents_D13[document + 1, 0]))
+        try:
+            return Outline(decode(self._part(self._blocks, document) or encode(guess(text))), text)
+        except ValueError as error:
+            raise self._damaged(error, BLOCKS) from None
 
     def _compare(self, place: int, found: int, what: str) -> None:
         assert self._checks_DP is not None
@@ -256,19 +264,50 @@ class Segment:
         return CorruptionError(f"{self.path / name}: damaged ({reason}); {remedy_of(self.path.parents[1])}")
 
 
-class Places:
-    """The source maps of a segment's documents, and the parts of them that its passages have."""
+class Parts:
+    """A file of what a segment's documents, or its passages behind them, have, each with its CRC-32."""
 
-    def __init__(self, segment: Path) -> None:
-        self._blob = open_blob(segment / PLACES)
-        self._parts_N3: NDArray[np.int64] = open_array(segment / PLACE_PARTS, np.int64, (-1, 3))
+    def __init__(self, file: Path) -> None:
+        self._blob, self.name = open_blob(file), file.name
+        self._parts_N3: NDArray[np.int64] = open_array(file.with_suffix(".npy"), np.int64, (-1, 3))
 
     def part(self, number: int) -> bytes:
-        """The map of a document, or of a passage, counted behind the documents. Raises ValueError if it is damaged."""
+        """What one of them has. Raises ValueError if it is damaged."""
         begin, end, expected = self._parts_N3[number].tolist()
         if crc32(part := self._blob[begin:end]) != expected:
             raise ValueError(f"part {number} is not as it was written")
         return part
+
+
+class PartWriter:
+    """Writes a file of `Parts`, straight to disk."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._stream = file, file.open("wb")
+        self._documents, self._passages = array("q"), array("q")
+
+    def add(self, part: bytes, inside: Iterable[tuple[int, int]] = ()) -> None:
+        """Appends what a document has; `inside` it are the bytes of its passages."""
+        begin = self._stream.tell()
+        self._documents.extend((begin, begin + len(part), crc32(part)))
+        for first, last in inside:
+            self._passages.extend((begin + first, begin + last, crc32(part[first:last])))
+        with naming(self._file):
+            self._stream.write(part)
+
+    def seal(self, even_empty: bool) -> None:
+        """Writes the table. A file without bytes is removed, unless it is kept `even_empty`."""
+        with naming(self._file):
+            size = self._stream.tell()
+            self._stream.close()
+        if size or even_empty:
+            parts_N3 = np.array(self._documents + self._passages, np.int64).reshape(-1, 3)
+            save_array(self._file.with_suffix(".npy"), parts_N3)
+        else:
+            self._file.unlink()
+
+    def close(self) -> None:
+        self._stream.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +342,9 @@ class SegmentWriter:
     Raises DuplicateDocumentError if an id occurs twice.
     """
 
-    def __init__(self, path: Path, analyzer: int = LATEST) -> None:
+    def __init__(self, path: Path, analyzer: int = LATEST, with_blocks: bool = True) -> None:
         path.mkdir(parents=True)
+        self._with_blocks = with_blocks
         self.path = path
         self._analyzer = analyzer
         self.num_passages = 0
@@ -313,11 +353,9 @@ class SegmentWriter:
         self._passages = array("q")
         self._document_checks = array("I")
         self._passage_checks = array("I")
-        self._document_places = array("q")
-        self._passage_places = array("q")
         self._words = WordGatherer(analyzer)
         self._stream = (path / "documents.bin").open("wb")
-        self._places = (path / PLACES).open("wb")
+        self._places, self._blocks = PartWriter(path / PLACES), PartWriter(path / BLOCKS)
 
     @property
     def num_documents(self) -> int:
@@ -328,6 +366,8 @@ class SegmentWriter:
         if document.id in self._ids:
             raise DuplicateDocumentError(f"document {brief(document.id)} occurs twice; leave one out")
         record, text = _encoded(document)
+        blocks = (document.blocks or encode(guess(document.text))) if self._with_blocks else b""
+        outline = Outline(decode(blocks), document.text)
         begin = self._stream.tell()
         self._documents.extend((begin, begin + len(record), self.num_passages))
         self._document_checks.append(crc32(text, crc32(record)))
@@ -336,21 +376,16 @@ class SegmentWriter:
             shift = begin + len(record)
             row = array("q", (self.num_documents, start, end, shift + first, shift + last))
             self._passages.extend(row)
-            self._words.add(indexed_text(document.title, document.text[start:end]))
+            passage = Passage(
+                0, "", document.title, document.text[start:end], start, end, headings=outline.above(start)
+            )
+            self._words.add(indexed_text(document.title, passage.text, passage.path()))
             self._passage_checks.append(passage_check(row.tobytes(), record, text[first:last]))
         with naming(self.path / "documents.bin"):
             self._stream.write(record)
             self._stream.write(text)
-        source_map, begin = document.source_map, self._places.tell()
-        self._document_places.extend((begin, begin + len(source_map), crc32(source_map)))
-        frames = [*frames_of(source_map)] if source_map else []
-        firsts, lasts = [frame[0] for frame in frames], [frame[1] for frame in frames]
-        for start, end in ranges:
-            inside = frames[bisect_right(lasts, start) : bisect_left(firsts, end)]
-            first, last = (inside[0][2], inside[-1][3]) if inside else (0, 0)
-            self._passage_places.extend((begin + first, begin + last, crc32(source_map[first:last])))
-        with naming(self.path / PLACES):
-            self._places.write(source_map)
+        self._places.add(document.source_map, _places_of(document.source_map, ranges))
+        self._blocks.add(blocks)
         self._ids[document.id] = self.num_documents
         self.num_passages += len(ranges)
 
@@ -367,14 +402,8 @@ class SegmentWriter:
         hashes_D = hashes(self._ids)
         order_D = np.argsort(hashes_D, kind="stable")
         save_array(self.path / "ids.npy", np.stack([hashes_D[order_D], order_D.astype(np.uint64)]))
-        with naming(self.path / PLACES):
-            size = self._places.tell()
-            self._places.close()
-        if size:
-            parts_N3 = np.array(self._document_places + self._passage_places, np.int64).reshape(-1, 3)
-            save_array(self.path / PLACE_PARTS, parts_N3)
-        else:
-            (self.path / PLACES).unlink()
+        self._places.seal(even_empty=False)
+        self._blocks.seal(even_empty=self._with_blocks)
         if with_words:
             self._words.words().save(self.path / WORDS[self._analyzer])
         return seal_folder(self.path)
@@ -386,6 +415,22 @@ class SegmentWriter:
         with suppress(OSError) if exception[0] else nullcontext():  # a full disk is reported once
             self._stream.close()
             self._places.close()
+            self._blocks.close()
+
+
+def blocks_of(document: Document) -> list[Block]:
+    """A document's blocks, guessed if its file marks none. Raises ValueError."""
+    rows = decode(document.blocks).tolist() if document.blocks else []
+    return [Block(start, end, KINDS[kind], level) for start, end, kind, level in rows] or guess(document.text)
+
+
+def _places_of(source_map: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
+    """The bytes of a source map that say where each passage is."""
+    frames = [*frames_of(source_map)] if source_map else []
+    firsts, lasts = [frame[0] for frame in frames], [frame[1] for frame in frames]
+    for start, end in ranges:
+        inside = frames[bisect_right(lasts, start) : bisect_left(firsts, end)]
+        yield (inside[0][2], inside[-1][3]) if inside else (0, 0)
 
 
 def _encoded(document: Document) -> tuple[bytes, bytes]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.dates import Orders, orders_of
 from quoth.corpus.deletions import Deletion, find_deletions, inside, is_recorded
-from quoth.corpus.duplicates import digest_of, plain
+from quoth.corpus.duplicates import digest_of
 from quoth.corpus.facets import Facets, tally
 from quoth.corpus.manifest import Manifest, manifest_path, read_manifest
 from quoth.corpus.segment import Damaged, Segment, Split, open_segment
@@ -106,7 +106,7 @@ class Snapshot:
         for segment, number, record in self._records():
             keeps = condition(record)
             if keeps and condition.once:
-                text = digest_of(plain(segment.document(number).text))
+                text = digest_of(segment.document(number).text)
                 keeps = text not in met
                 met.add(text)
             if not keeps:

@@ -31,8 +31,8 @@ from quoth.corpus.origins import (
 from quoth.corpus.seen import Seen
 from quoth.errors import InputError, RecordError
 from quoth.records import Document
-from quoth.sources.files import Source, check_parsers, files_below, readable
-from quoth.sources.worker import Worker
+from quoth_sources.files import Source, check_parsers, files_below, readable
+from quoth_sources.worker import Worker
 
 IGNORE = ".quothignore"
 STEP_FILES, STEP_CHARACTERS = 500, 1 << 25

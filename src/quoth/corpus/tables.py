@@ -18,8 +18,8 @@ from quoth.corpus.checks import ID_FIELDS, TITLE_FIELDS
 from quoth.corpus.headings import Headings
 from quoth.errors import FileWarning, InputError, brief, few
 from quoth.records import Document
-from quoth.source_map import encode
-from quoth.sources.files import Lines, bare, tell, text_stream
+from quoth_sources.files import Lines, bare, tell, text_stream
+from quoth_sources.source_map import encode
 
 if TYPE_CHECKING:
     from quoth.corpus.documents import Records

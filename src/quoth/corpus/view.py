@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import LiveWords, Query, count, search
-from quoth.corpus.duplicates import near_duplicates
 from quoth.corpus.facets import Facets
 from quoth.corpus.segment import Damaged, Segment
 from quoth.corpus.snapshot import Snapshot, deletion, reason_unlisted
@@ -213,22 +212,6 @@ class CorpusView:
         """
         [part] = parts([self], condition)
         return part
-
-    def near_duplicates(self) -> list[list[str]]:
-        """The documents that say nearly the same: four fifths of all runs of 32 bytes that they contain.
-
-        Returns:
-            The ids of the documents of each group, in order, the largest group first: each is so near to another of
-            its group. Case and white space do not count.
-
-        Source:
-            Broder, On the resemblance and containment of documents (1997).
-
-        Example:
-            >>> corpus.near_duplicates()
-            []
-        """
-        return near_duplicates(self)
 
     def fields(self) -> dict[str, dict[str, Any]]:
         """What `where` can go by: the fields of the documents' metadata.

@@ -9,6 +9,7 @@ the next segment gets that name. Does not know locks, models or vectors.
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from uuid import uuid4
@@ -35,7 +36,7 @@ from quoth.corpus.manifest import (
 )
 from quoth.corpus.moves import NO_MOVES, moves_from, save_moves, sweep_moves
 from quoth.corpus.origins import BEFORE, Changes, write_origins
-from quoth.corpus.segment import Segment, SegmentWriter, Split
+from quoth.corpus.segment import Segment, SegmentWriter, Split, blocks_of
 from quoth.corpus.snapshot import Snapshot, deletion
 from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, brief, remedy_of
 from quoth.records import Document
@@ -49,6 +50,7 @@ from quoth.storage import (
     sha256_file,
 )
 from quoth.text.passages import get_splitter
+from quoth_sources.blocks import encode
 
 SEGMENT_PASSAGES = 100_000
 """A segment is closed when it contains this many passages."""
@@ -316,7 +318,9 @@ def split_documents(
             check_document(document)
         except (ValueError, TypeError, RecursionError) as error:
             raise InputError(f"document {count}, {brief(document.id)}: {error}; fix it or leave it out") from None
-        yield document, ranges_of(document.text)
+        blocks = blocks_of(document)
+        whole = document if document.blocks else replace(document, blocks=encode(blocks))
+        yield whole, ranges_of(document.text, blocks)
         if progress is not None:
             progress(count)
 

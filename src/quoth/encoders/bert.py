@@ -146,17 +146,22 @@ class BertEncoder(nn.Module):
         attention_mask: Tensor,
         token_type_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
+        depth: int | None = None,
     ) -> States:
-        """Last hidden states [B, T, D] of inputs padded on the right, given as ids [B, T] or as their vectors
-        [B, T, D]. `attention_mask` [B, T] is 1 on tokens; `token_type_ids` [B, T] is 1 on the second of a pair of
-        texts (None: all 0; MPNet knows none)."""
+        """Hidden states [B, T, D] after the first `depth` layers (None: the last) of inputs padded on the right, given
+        as ids [B, T] or as their vectors [B, T, D]. `attention_mask` [B, T] is 1 on tokens; `token_type_ids` [B, T] is
+        1 on the second of a pair of texts (None: all 0; MPNet knows none)."""
         words_BTD = self.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
         x_BTD = self.embeddings(words_BTD, token_type_ids)
-        mask = self._mask(attention_mask.bool()[:, None, None, :])
         layers: Any = self.encoder["layer"]
+        return States(self.through(layers[:depth], x_BTD, attention_mask))
+
+    def through(self, layers: Any, x_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+        """States after some layers of this encoder, or of one like it."""
+        mask = self._mask(mask_BT.bool()[:, None, None, :])
         for layer in layers:
             x_BTD = layer(x_BTD, mask)
-        return States(x_BTD)
+        return x_BTD
 
     def _mask(self, seen_B11T: Tensor) -> Tensor:
         """What attention takes: which tokens may be seen, or what is added for each pair of tokens."""

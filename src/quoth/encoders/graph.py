@@ -1,7 +1,7 @@
 """An encoder in ONNX Runtime, which starts in a tenth of PyTorch's time: the graphs that lie beside some bases.
 
 Knows: when a graph is used instead of PyTorch, the weights of a folder and of an adapter to it as arrays, embeddings.
-Does not know: what the graphs compute (`scripts/encoder_graph.py` makes them). torch is imported only where it is used.
+Does not know: what the graphs compute (`recipes/encoder_graph.py` makes them). torch is imported only where it is used.
 """
 
 from __future__ import annotations
@@ -117,31 +117,35 @@ def _has_amx() -> bool:
 
 
 def open_graph(
-    folder: Path, stored: Stored, tokenizer: FastTokenizer, formats: Sequence[str], fingerprint: str = ""
+    folder: Path,
+    stored: Stored,
+    tokenizer: FastTokenizer,
+    formats: Sequence[str],
+    fingerprint: str = "",
+    depth: int | None = None,
 ) -> GraphEncoder | None:
-    """The encoder with these weights, in the first of these formats that this processor computes exactly; None if that
-    is none of them. Raises ModelNotFoundError."""
-    every = (GraphEncoder(folder, stored, tokenizer, dtype, fingerprint) for dtype in formats)
+    """The encoder with these weights, or its first `depth` layers, in the first of these formats that this processor
+    computes exactly; None if that is none of them. Raises ModelNotFoundError."""
+    every = (GraphEncoder(folder, stored, tokenizer, dtype, fingerprint, depth) for dtype in formats)
     return next((encoder for encoder in every if encoder.exact), None)
 
 
-class GraphEncoder(Encoder):
-    """An encoder in ONNX Runtime. `stored` are its weights, of which those that no adapter changed may be rounded."""
+class Layers:
+    """Layers of an encoder in ONNX Runtime, all or those from `cut[0]` up to `cut[1]`. `stored` are weights, among them
+    theirs, of which some may be rounded."""
 
-    def __init__(self, folder: Path, stored: Stored, tokenizer: FastTokenizer, dtype: str, fingerprint: str) -> None:
+    def __init__(self, folder: Path, stored: Stored, dtype: str, cut: tuple[int, int] | None) -> None:
         import onnxruntime
 
-        super().__init__(BertConfig.read(folder), tokenizer, fingerprint)
-        self.dtype = dtype
-        self._embeddings = {name: stored[name] for name in stored if "_embeddings." in name}
-        weights = _in_format({name: stored[name] for name in stored if name not in self._embeddings}, dtype)
+        names = stored if cut is None else _names_in(stored, *cut)
+        weights = _in_format({name: stored[name] for name in names if "_embeddings." not in name}, dtype)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = _threads()
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # other work may need the cores
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(each) for each in weights.values()]
         options.add_external_initializers(list(weights), values)
-        file = graph_file(folder, dtype)
+        file = graph_file(folder, dtype, cut)
         try:
             self._session = onnxruntime.InferenceSession(
                 file, options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOWER
@@ -150,14 +154,45 @@ class GraphEncoder(Encoder):
             reason = str(error).strip().splitlines()[0]
             raise ModelNotFoundError(f"{file} does not fit the weights beside it ({reason}); fetch it again") from error
 
+    def __call__(self, x_BTD: Floats, mask_BT: Ints, output: str = "states") -> Floats:
+        """The states after the layers [B, T, D]; x are those before them, or the sum of the embeddings."""
+        found_BTD: Floats
+        (found_BTD,) = self._session.run([output], {"embedded": x_BTD, "attention_mask": mask_BT})
+        return found_BTD
+
+
+def _names_in(stored: Stored, first: int, last: int) -> list[str]:
+    """The names of the weights of some layers, and of what comes before the first one."""
+    prefixes = [f"encoder.layer.{number}." for number in range(first, last)]
+    return [name for name in stored if name.startswith((*prefixes, *(["embeddings."] if first == 0 else [])))]
+
+
+class GraphEncoder(Encoder):
+    """An encoder in ONNX Runtime, or its first `depth` layers. `stored` are its weights, of which those that no adapter
+    changed may be rounded."""
+
+    def __init__(
+        self,
+        folder: Path,
+        stored: Stored,
+        tokenizer: FastTokenizer,
+        dtype: str,
+        fingerprint: str,
+        depth: int | None = None,
+    ) -> None:
+        super().__init__(BertConfig.read(folder), tokenizer, fingerprint)
+        self.dtype = dtype
+        self._embeddings = {name: stored[name] for name in stored if "_embeddings." in name}
+        self._layers = Layers(folder, stored, dtype, None if depth is None else (0, depth))
+
     @property
     def exact(self) -> bool:
         """Whether sums of products of 8-bit integers, if there are any, are exact on this processor; some older ones
         cut them off."""
         if self.dtype != "int8":
             return True
-        given = {"embedded": np.zeros((1, 1, self.dimensions), np.float32), "attention_mask": np.ones((1, 1), np.int64)}
-        return bool((self._session.run(["sums"], given)[0] == 64 * 127 * 127).all())
+        sums = self._layers(np.zeros((1, 1, self.dimensions), np.float32), np.ones((1, 1), np.int64), "sums")
+        return bool((sums == 64 * 127 * 127).all())
 
     def states(self, batch: PairArrays, added_BTD: Floats | None = None) -> Floats:
         words_BTD = self._rows("word", batch.ids_BT)
@@ -165,9 +200,7 @@ class GraphEncoder(Encoder):
             words_BTD += added_BTD
         words_BTD += self._rows("position", np.arange(batch.ids_BT.shape[1]))
         words_BTD += self._rows("token_type", np.array(0) if batch.types_BT is None else batch.types_BT)
-        states_BTD: Floats
-        (states_BTD,) = self._session.run(["states"], {"embedded": words_BTD, "attention_mask": batch.mask_BT})
-        return states_BTD
+        return self._layers(words_BTD, batch.mask_BT)
 
     def _rows(self, kind: str, ids: Ints) -> Floats:
         """The vectors of some ids [..., D]."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
@@ -17,11 +17,12 @@ from quoth.corpus.bm25 import Ranking, best_places, hits_of, holders
 from quoth.corpus.manifest import BESIDE
 from quoth.errors import UserError
 from quoth.fields import checked
+from quoth.index.costs import Cost
 from quoth.index.fusion import FUSION_DEPTH, shares_of_sum
 from quoth.index.options import Mode, SearchOptions
 from quoth.records import Hits
 from quoth.registry import SYSTEMS, named
-from quoth.text.dictionary import dictionary
+from quoth_sources.dictionary import dictionary
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -33,6 +34,11 @@ _SHIPPED = frozenset(_ROW.shipped)
 LATE_PASSAGES = 32
 """At most this many passages without vectors are encoded for a question that does not ask for vectors: about what is
 read anyway."""
+SOON = 600.0
+"""Seconds that vectors may take where nobody asked for them. A core makes some fifty a second, so this is enough for
+30,000 passages, or 7,000 pages. Who has more may want to choose the machine, and the hour."""
+FEW = 2000
+"""Passages that have vectors soon without an estimate, even where each takes a third of a second."""
 CORRECTED = range(5, 31)
 """The lengths of words that may be misspelt: too many others are one slip away from a shorter one."""
 MOST_CORRECTED = 16
@@ -134,7 +140,18 @@ class Finder:
     def embed(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Store the vectors that are missing; resumes a stopped run. Raises QuothError as `KeyTables.build`."""
         for tables in self._opened.tables:
-            tables.build("sq8", progress=progress)
+            tables.build(tables.precision(), progress=progress)
+
+    def embed_cost(self) -> Cost:
+        """Estimates what `embed` takes, by encoding a few passages."""
+        return reduce(Cost.plus, (tables.cost(tables.precision()) for tables in self._opened.tables))
+
+    def seconds_if_long(self) -> float:
+        """The seconds that `embed` takes, if that is not `SOON`; else 0."""
+        if sum(map(without_vectors, self.corpora)) <= FEW:
+            return 0.0
+        seconds = self.embed_cost().seconds
+        return seconds if seconds > SOON else 0.0
 
     def search(self, query: str, k: int = 10, mode: Mode = "auto") -> Hits:
         """The k best passages with their scores; with "auto", for a query as the corpora spell it. Raises InputError,
@@ -163,15 +180,25 @@ def _slips(word: str) -> Iterator[str]:
     return (each for each in dict.fromkeys(chain(swapped, shorter, longer, other)) if len(each) in CORRECTED)
 
 
-def num_late(corpus: Corpus) -> int:
-    """The number of passages without vectors, if it is so large that passages are found by words alone; 0 for a corpus
-    without any vectors of passages."""
-    late = [
+def without_vectors(corpus: Corpus) -> int:
+    """The number of passages that have no vector."""
+    late = (
         sum(int(corpus.live(segment.first_row + store.absent(segment)).sum()) for segment in corpus.segments)
         for store in _stores(corpus)
-    ]
-    fewest = min(late, default=0)
-    return fewest if fewest > LATE_PASSAGES else 0
+    )
+    return min(late, default=corpus.num_passages)
+
+
+def has_vectors(corpus: Corpus) -> bool:
+    """Whether any passage has one."""
+    return bool(_stores(corpus))
+
+
+def num_late(corpora: Sequence[Corpus]) -> int:
+    """The number of passages without vectors, if because of them passages are found by words alone; else 0."""
+    late = [*map(without_vectors, corpora)]
+    some = all(not count or has_vectors(corpus) for count, corpus in zip(late, corpora, strict=True))
+    return 0 if some and sum(late) <= LATE_PASSAGES else sum(late)
 
 
 def _stores(corpus: Corpus) -> list[KeyStore]:

@@ -1,9 +1,10 @@
-"""The options of searching and of embedding, which all models with vectors share.
+"""The options of loading, of searching and of embedding, which models share.
 
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
@@ -19,7 +20,21 @@ FOUND_BY = (
 )
 """What `mode` of `fill` and `ask` means."""
 Fusion = Literal["rrf", "sum"]
-Precision = Literal["sq8", "sq4", "fp16", "fp32"]
+Storage = Literal["sq8", "sq4", "fp16", "fp32"]
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions(Checked):
+    """How a model is loaded. Raises InputError."""
+
+    device: Annotated[str | None, '"cpu", "cuda", "cuda:1" or "mps". Default: the best there is.'] = None
+    dtype: Annotated[
+        str | None,
+        'Number format of the encoder: "fp32", "bf16", "fp16", "int8" or "auto", which is int8 or bf16 on a processor '
+        'that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".',
+    ] = None
+    base: Annotated[str | Path | None, "Folder of the base encoder. Default: the shipped one."] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +73,12 @@ class AnySearchOptions(_Found):
 class EmbedOptions(Checked):
     """The options of `embed` of a model. Raises InputError."""
 
-    precision: Annotated[
-        Precision, "Storage per vector component: sq8 (1 byte), sq4 (half a byte, less exact), fp16 or fp32."
+    storage: Annotated[
+        Storage, "Storage per vector component: sq8 (1 byte), sq4 (half a byte, less exact), fp16 or fp32."
     ] = "sq8"
     recall: Annotated[
         Annotated[float, Ge(0.5), Le(1)] | None,
         Such(0.97),
         "Large segments are searched by compressed codes, which find this share of a query's nearest keys; 1 compares "
-        "every vector.",
+        "every vector. Default: that of the last run, or 0.97.",
     ] = None

@@ -28,7 +28,7 @@ from quoth.index.codes import open_codes
 from quoth.index.costs import Cost, Shortfall
 from quoth.index.key_store import FORMAT, KeyStore, Source, absent_from, carry, is_sound, stores, table_facts
 from quoth.index.key_table import KeyTable, open_columns
-from quoth.index.options import EmbedOptions, Precision
+from quoth.index.options import EmbedOptions, Storage
 from quoth.index.vectors import BITS, KeyVectors, bytes_of, nearest_rows
 from quoth.memory import WORKING_MEMORY
 from quoth.storage import check_folder, publish_folder, refuse_links_below, remove
@@ -75,6 +75,11 @@ class KeyTables:
     @property
     def _segments(self) -> list[Segment]:
         return [each for each in self._corpus.segments if self._only is None or each.name in self._only]
+
+    def precision(self) -> Storage:
+        """The precision of the vectors that are stored; "sq8" if there are none."""
+        found: Storage = next((facts["precision"] for facts in self._store.facts()), "sq8")
+        return found
 
     def missing(self) -> list[Segment]:
         """The segments with passages that no sound table of this model has."""
@@ -256,7 +261,7 @@ class KeyTables:
 
         Raises as `build` does.
         """
-        checked("precision", precision, Precision)
+        checked("storage", precision, Storage)
         checked("recall", recall, fields_of(EmbedOptions)["recall"].kind)
         refuse_links_below(self._corpus.path)
         with advising(self._corpus.path), self._store.lock():
@@ -266,7 +271,7 @@ class KeyTables:
                 if (other := facts["precision"]) != precision:
                     raise InputError(
                         f"{self._corpus.path}: has {other} vectors of {self._encoder.name}, not {precision}; "
-                        f"embed with precision {other}, or delete {self.folder} first"
+                        f"embed with storage {other}, or delete {self.folder} first"
                     )
             if recall is not None:
                 self._store.set_recall(recall)
@@ -308,7 +313,7 @@ class KeyTables:
 
     def cost(self, precision: str) -> Cost:
         """Estimates what `build` will take, by encoding a few passages. Raises InputError on an unknown precision."""
-        checked("precision", precision, Precision)
+        checked("storage", precision, Storage)
         missing = self.missing()
         sizes = [each.num_passages for each in missing]
         if not (whole := sum(sizes)):
@@ -322,7 +327,7 @@ class KeyTables:
         self._encoder.encode(passages[:1])
         encoded: list[EncodedPassage] = []
         began = perf_counter()
-        while len(encoded) < len(passages) and perf_counter() - began < SAMPLED_SECONDS:
+        while not encoded or (len(encoded) < len(passages) and perf_counter() - began < SAMPLED_SECONDS):
             encoded += self._encoder.encode(passages[len(encoded) : len(encoded) + SAMPLED_PASSAGES])
         seconds = (perf_counter() - began) * wanted / len(encoded)
         tokens = sum(len(each.tokens.ids_T) for each in encoded) * whole // len(encoded)

@@ -17,14 +17,15 @@ from quoth.corpus.bm25 import PassageRef, Ranking, best_places
 from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.corpus.view import parts
 from quoth.errors import InputError
-from quoth.fields import checked
+from quoth.fields import checked, documented
 from quoth.hub import is_shipped
 from quoth.index.costs import Cost, Shortfall
 from quoth.index.finder import Finder
 from quoth.index.fusion import FUSION_DEPTH, FUSIONS
 from quoth.index.key_table import KeyTable
-from quoth.index.options import EmbedOptions, Mode, Precision, SearchOptions
+from quoth.index.options import EmbedOptions, LoadOptions, Mode, SearchOptions, Storage
 from quoth.memory import WORKING_MEMORY
+from quoth.moved import renamed
 from quoth.records import Hit, Hits, Match, Passage, Predictions
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Model:
         def _search_in(self, corpora: Sequence[Corpus]) -> None: ...
 
     @classmethod
+    @documented(LoadOptions)
     def from_pretrained(
         cls: type[M],
         name: str | Path | None = None,
@@ -96,10 +98,6 @@ class Model:
                 Default: quoth-mini of an NPM, quoth-reader of a Reader, quoth-realm of a REALM.
             corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
                 Default: None.
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16", "int8" or "auto", which is int8 or
-                bf16 on a processor that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
-            base (str | Path | None): Folder of the base encoder. Default: None (the shipped one).
 
         Returns:
             The model, ready to search.
@@ -199,15 +197,12 @@ class CorpusModel(Model):
     def _search_in(self, corpora: Sequence[Corpus]) -> None:
         self._retriever = type(self._retriever)(corpora, self.encoder)
 
+    @documented(SearchOptions)
     def search(self, query: str, k: int = 10, mode: Mode = "auto") -> Hits:
         """Find the k best passages.
 
         Args:
             query (str): What to look for.
-            k (int): Number of passages. Default: 10.
-            mode ("auto" | "bm25" | "dense" | "hybrid"): By words, by this model's vectors (requires `embed`), or by
-                both, with reciprocal rank fusion; auto: by words, and by the vectors of passages (quoth-realm's) too
-                if every corpus has them, both scores scaled from 0 to 1 and added. Default: "auto".
 
         Returns:
             The hits, best first; a hit has its passage and its score.
@@ -256,9 +251,11 @@ class CorpusModel(Model):
             hits.append(Hit(passage, score, tuple(chain.from_iterable(matches)), self.corpora[place[0]].name))
         return hits
 
+    @renamed
+    @documented(EmbedOptions)
     def embed(
         self,
-        precision: Precision = "sq8",
+        storage: Storage = "sq8",
         recall: float | None = None,
         progress: Callable[[int, int], None] | None = None,
         memory: int = WORKING_MEMORY,
@@ -266,10 +263,6 @@ class CorpusModel(Model):
         """Store a vector for every key of every corpus, for dense search; resumes a stopped run.
 
         Args:
-            precision ("sq8" | "sq4" | "fp16" | "fp32"): Storage per vector component: sq8 (1 byte), sq4 (half a byte,
-                less exact), fp16 or fp32. Default: "sq8".
-            recall (float | None): Large segments are searched by compressed codes, which find this share of a query's
-                nearest keys; 1 compares every vector. Default: 0.97.
             progress (Callable[[int, int], None] | None): Called with the number of passages done, and of all.
                 Default: None.
             memory (int): Bytes to use at most, about, in addition to the loaded model. Default: 1 GB.
@@ -278,37 +271,38 @@ class CorpusModel(Model):
             The segments whose codes find fewer than asked for.
 
         Raises:
-            InputError: Vectors of another precision are stored.
+            InputError: Vectors in another storage exist.
             LockedError: Another process embeds.
 
         Example:
             >>> npm.embed()
             []
-            >>> npm.fill("Carmen is an opera by [MASK].", passages=None, top_k=1)[0].text
+            >>> npm.fill("Carmen is an opera by [MASK].", passages="all", top_k=1)[0].text
             'Georges Bizet'
         """
-        EmbedOptions(precision=precision, recall=recall)
+        EmbedOptions(storage=storage, recall=recall)
         every = self._retriever.tables
-        return [short for tables in every for short in tables.build(precision, recall, progress, memory)]
+        return [short for tables in every for short in tables.build(storage, recall, progress, memory)]
 
-    def embed_cost(self, precision: Precision = "sq8") -> Cost:
+    @renamed
+    def embed_cost(self, storage: Storage = "sq8") -> Cost:
         """Estimate what `embed` will take, by encoding a few passages.
 
         Args:
-            precision ("sq8" | "sq4" | "fp16" | "fp32"): As in `embed`. Default: "sq8".
+            storage ("sq8" | "sq4" | "fp16" | "fp32"): As in `embed`. Default: "sq8".
 
         Returns:
             The passages and keys that are still to be embedded, the bytes they take on disk, also while they are made,
             and the seconds.
 
         Raises:
-            InputError: An unknown precision.
+            InputError: An unknown storage.
 
         Example:
             >>> realm.embed_cost().passages  # all are embedded
             0
         """
-        costs = [tables.cost(precision) for tables in self._retriever.tables]
+        costs = [tables.cost(storage) for tables in self._retriever.tables]
         return reduce(Cost.plus, costs, Cost(0, 0, 0, 0, 0.0))
 
 

@@ -14,7 +14,8 @@ from numbers import Integral
 from typing import Any
 
 from quoth.errors import InputError, nearest
-from quoth.fields import fields_of, spelled
+from quoth.fields import fields_of, spelled, with_options
+from quoth.moved import current
 from quoth.text.tokenizer import MASK, MASKS, around_mask
 
 Exclude = Collection[int] | Sequence[Collection[int]]
@@ -25,10 +26,10 @@ _OTHER_BLANKS = re.compile(r"<mask>|_{3,}")
 
 def takes(record: Any) -> Callable[[Callable[..., list[Any]]], Callable[..., Any]]:
     """Lets a method from texts and a record of options to as many answers be called with one text too, and with the
-    record's fields as keywords.
+    record's fields as keywords, which its docstring then describes.
 
-    Editors and type checkers go by the method's overloads; a test compares them with the record. An unknown keyword
-    raises a TypeError that names the method and the nearest keyword.
+    Editors and type checkers go by the method's overloads, whose options are made from the record (`model.keywords`).
+    An unknown keyword raises a TypeError that names the method and the nearest keyword.
     """
     names = [*fields_of(record)]
 
@@ -38,6 +39,7 @@ def takes(record: Any) -> Callable[[Callable[..., list[Any]]], Callable[..., Any
 
         @wraps(method)
         def run(model: Any, *given: Any, **keywords: Any) -> Any:
+            keywords = current(keywords, others)
             for name in keywords:
                 if name not in (first, *others):
                     known = nearest(name, others) or f"; it takes {', '.join(others)}"
@@ -54,6 +56,7 @@ def takes(record: Any) -> Callable[[Callable[..., list[Any]]], Callable[..., Any
             return answers[0] if isinstance(asked, str) else answers
 
         run.__signature__, run.options = shape, record  # type: ignore[attr-defined]
+        run.__doc__ = with_options(method.__doc__, shape.parameters, record)
         return run
 
     return decorated

@@ -6,11 +6,14 @@ Knows: the names whose class a type checker can tell. Does not know: how a model
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from quoth.corpus.corpus import Corpora
 from quoth.errors import InputError
+from quoth.fields import documented
 from quoth.hub import kind_of
+from quoth.index.options import LoadOptions
+from quoth.model.keywords import LoadKeywords
 from quoth.registry import SYSTEMS, named
 
 if TYPE_CHECKING:
@@ -29,50 +32,16 @@ ZeroNERName = Literal["quoth-zero-ner"]
 
 
 @overload
-def load(
-    name: NPMName = "quoth-mini",
-    corpus: Corpora = None,
-    *,
-    device: str | None = None,
-    dtype: str | None = None,
-    base: str | Path | None = None,
-) -> NPM: ...
+def load(name: NPMName = "quoth-mini", corpus: Corpora = None, **options: Unpack[LoadKeywords]) -> NPM: ...
 @overload
-def load(
-    name: ReaderName,
-    corpus: Corpora = None,
-    *,
-    device: str | None = None,
-    dtype: str | None = None,
-    base: str | Path | None = None,
-) -> Reader: ...
+def load(name: ReaderName, corpus: Corpora = None, **options: Unpack[LoadKeywords]) -> Reader: ...
 @overload
-def load(
-    name: REALMName,
-    corpus: Corpora = None,
-    *,
-    device: str | None = None,
-    dtype: str | None = None,
-    base: str | Path | None = None,
-) -> REALM: ...
+def load(name: REALMName, corpus: Corpora = None, **options: Unpack[LoadKeywords]) -> REALM: ...
 @overload
-def load(
-    name: ZeroNERName,
-    corpus: Corpora = None,
-    *,
-    device: str | None = None,
-    dtype: str | None = None,
-    base: str | Path | None = None,
-) -> ZeroNER: ...
+def load(name: ZeroNERName, corpus: Corpora = None, **options: Unpack[LoadKeywords]) -> ZeroNER: ...
 @overload
-def load(
-    name: str | Path,
-    corpus: Corpora = None,
-    *,
-    device: str | None = None,
-    dtype: str | None = None,
-    base: str | Path | None = None,
-) -> Model: ...
+def load(name: str | Path, corpus: Corpora = None, **options: Unpack[LoadKeywords]) -> Model: ...
+@documented(LoadOptions)
 def load(
     name: str | Path = "quoth-mini",
     corpus: Corpora = None,
@@ -88,10 +57,6 @@ def load(
             that was trained or converted, or a hub id, such as facebook/npm. Default: "quoth-mini".
         corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
             Default: None.
-        device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-        dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16", "int8" or "auto", which is int8 or
-            bf16 on a processor that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
-        base (str | Path | None): Folder of the base encoder. Default: None (the shipped one).
 
     Returns:
         An NPM, REALM, Reader or ZeroNER, as the model's settings say. For a checker, the class of a shipped model's

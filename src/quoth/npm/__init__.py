@@ -16,14 +16,14 @@ From the paper (Min et al., *Nonparametric Masked Language Modeling*, 2022) to t
 | A.4 labels by the words that stand for them | `npm.labels.predict_labels` |
 | §6.3 only BM25's best passages (`passages=3`) | `npm.blanks.BlankFiller.asked` |
 | §3.2.1, A.2 hide phrases that recur in the batch | `npm.masking.mask_spans` |
-| §3.2.2 the contrastive loss of both ends | `training.losses.phrase_contrastive_loss` |
+| §3.2.2 the contrastive loss of both ends | `npm.losses.phrase_contrastive_loss` |
 | §4 a batch holds passages that share phrases | `npm.batches.BatchSampler`, `npm.batches.chain_of_neighbours` |
 
 Positives begin and end at word boundaries; `positives="any"` takes every equal n-gram, as §3.2.2 has it. The loss is
 the mean over the masked spans; the paper's is their sum.
 
 Not in the paper: a reader that is asked first (`npm.blanks.combine`), large batches by gradient caching
-(`npm.grad_cache.Contrast`), a larger NPM as the teacher (`npm.distillation.Distillation`), queries that learn over
-stored vectors (`npm.queries.QueryTask`, after DensePhrases). What people call is `npm.model.NPM`; its settings and
-those of its training are `npm.config.NPMConfig` and `npm.config.TrainConfig`; a run is made by `npm.recipe.prepare`.
+(`npm.grad_cache.Contrast`), queries that learn over stored vectors (`npm.queries.QueryTask`, after DensePhrases). What
+people call is `npm.model.NPM`; its settings and those of its training are `npm.config.NPMConfig` and
+`npm.config.TrainConfig`; a run is made by `npm.recipe.prepare`.
 """

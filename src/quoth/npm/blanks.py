@@ -178,8 +178,8 @@ class BlankFiller(CorpusModel):
             raise InputError(f"precision is {options.precision}, but no reader reads along; set read=20")
         if not (own.whole_words or self.single):
             raise InputError("whole_words is False; only a model that answers with one token (NPM-single) allows that")
-        if own.passages is None and own.hybrid:
-            raise InputError(f"hybrid is {own.hybrid} and passages None; say how many passages to boost: passages=3")
+        if own.passages is None and own.passage_share:
+            raise InputError(f"passage_share is {own.passage_share} and passages all; say which passages: passages=3")
         return own
 
     def _queries(self, texts: Sequence[str]) -> list[tuple[Floats, Floats]]:
@@ -231,7 +231,7 @@ class BlankFiller(CorpusModel):
             tables = self._retriever.key_tables()
             found = search_together(tables, asked.hidden, np.stack(queries, axis=1), options.k)
             for hits, places in zip(found, inside, strict=True):
-                yield self._retriever.boost(hits, places) if options.hybrid else hits
+                yield self._retriever.boost(hits, places) if options.passage_share else hits
             return
         for tables, (q_start_D, q_end_D) in zip(self._retriever.gather(inside), queries, strict=True):
             yield [replace(hits, restricted=True) for hits in search_all(tables, q_start_D, q_end_D, options.k)]

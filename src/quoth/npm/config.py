@@ -41,10 +41,10 @@ class ClassifyOptions(Checked):
     ] = None
     temperature: Annotated[Temperature, "Divides similarities: above 1 flattens probabilities."] = 5.0
     passages: Annotated[
-        Count | Literal["default"] | None,
+        Count | Literal["default", "all"] | None,
         Such(3),
-        "Number of BM25's best passages for the text with a label's words, of each label; None: every token, which "
-        "requires `embed`.",
+        "Number of BM25's best passages for the text with a label's words, of each label; all (or None): every token, "
+        "which requires `embed`.",
     ] = "default"
 
 
@@ -137,18 +137,9 @@ class TrainConfig(MeasuredConfig):
     ] = False
     num_documents: Annotated[Number, "Number of documents to train on; 0: all."] = 0
     warm_start: Annotated[str, "A folder with an adapter to start from."] = ""
-    teacher: Annotated[
-        str, "An NPM, the larger the better, whose vectors are learned instead of by contrast; its vocabulary the same."
-    ] = ""
-    teacher_base: Annotated[str, "The folder of the teacher's base. Default: what its settings name."] = ""
 
     def check(self) -> None:
         MeasuredConfig.check(self)  # not by super(), which slots break
-        if self.teacher and (self.mlm_weight or self.mini_batch_size):
-            raise InputError(
-                f"with a teacher, mlm_weight ({self.mlm_weight:g}) and mini_batch_size ({self.mini_batch_size}) must "
-                "be 0; for larger batches set groups"
-            )
         if self.contrast_with == "nothing" and not self.mlm_weight:
             raise InputError("contrast_with is 'nothing', so there is nothing to learn; set mlm_weight")
         if self.batch_size % self.groups or self.batch_size // self.groups < 2:

@@ -21,9 +21,9 @@ from torch.nn import functional
 from quoth.encoders.transformer import pad
 from quoth.npm.collate import Batch
 from quoth.npm.config import NPMConfig, TrainConfig
+from quoth.npm.losses import contrastive_loss, masked_lm_loss, phrase_contrastive_loss
 from quoth.text.tokenizer import batches_by_length
 from quoth.training.distributed import World
-from quoth.training.losses import contrastive_loss, masked_lm_loss, phrase_contrastive_loss
 
 SIMILARITIES_AT_A_TIME = 1 << 25
 PADDED_TOKENS = 1 << 14

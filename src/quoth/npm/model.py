@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, overload
+from typing import Literal, Unpack, overload
 
 from quoth.answers.evidence import chosen
 from quoth.answers.options import FillOptions
@@ -18,9 +18,10 @@ from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
+from quoth.fields import documented
 from quoth.hub import locate
-from quoth.index.options import Mode
 from quoth.model.calls import Exclude, check_labels, check_questions, takes, tidied, words_of
+from quoth.model.keywords import AskKeywords, FillKeywords
 from quoth.npm.blanks import BlankFiller
 from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
 from quoth.npm.labels import predict_labels
@@ -46,55 +47,16 @@ class NPM(BlankFiller):
 
     @overload
     def fill(  # type: ignore[overload-overlap]
-        self,
-        text: str,
-        *,
-        top_k: int = 5,
-        k: int = 4096,
-        passages: int | Literal["default"] | None = "default",
-        mode: Mode = "auto",
-        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
-        temperature: float = 1.0,
-        length_exponent: float = 0.0,
-        banned_tokens: Collection[str] = (),
-        ban_query: bool = False,
-        ban_stop_words: bool = False,
-        max_phrase_tokens: int = 10,
-        whole_words: bool = True,
-        hybrid: float | None = None,
-        read: int | None = None,
-        min_probability: float | None = None,
-        precision: float | None = None,
-        distinct: bool = True,
-        max_evidence: int = 10,
-        searched: Sequence[str] = (),
-        exclude: Exclude = (),
+        self, text: str, *, searched: Sequence[str] = (), exclude: Exclude = (), **options: Unpack[FillKeywords]
     ) -> Predictions: ...
     @overload
     def fill(
         self,
         text: Sequence[str],
         *,
-        top_k: int = 5,
-        k: int = 4096,
-        passages: int | Literal["default"] | None = "default",
-        mode: Mode = "auto",
-        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
-        temperature: float = 1.0,
-        length_exponent: float = 0.0,
-        banned_tokens: Collection[str] = (),
-        ban_query: bool = False,
-        ban_stop_words: bool = False,
-        max_phrase_tokens: int = 10,
-        whole_words: bool = True,
-        hybrid: float | None = None,
-        read: int | None = None,
-        min_probability: float | None = None,
-        precision: float | None = None,
-        distinct: bool = True,
-        max_evidence: int = 10,
         searched: Sequence[str] = (),
         exclude: Exclude = (),
+        **options: Unpack[FillKeywords],
     ) -> list[Predictions]: ...
     @takes(FillOptions)
     def fill(
@@ -108,39 +70,7 @@ class NPM(BlankFiller):
 
         Args:
             text: One text, or several, each with one blank or more (at most 8): `[MASK]`, `<mask>` or `___`.
-            top_k (int): Number of answers. Default: 5.
-            k (int): Number of nearest tokens to search for, per end of a phrase. Default: 4096.
-            passages (int | "default" | None): Number of the best passages to search inside; None: every token, which
-                requires `embed`. Default: the model's.
-            mode ("auto" | "bm25" | "dense" | "hybrid"): How the passages to read are found: by words (bm25), vectors
-                of passages (dense), or both (hybrid); auto: both if every corpus has such vectors (`quoth embed --keys
-                passages`), or else words. Default: "auto".
-            combine ("sum" | "joint" | "softmax_sum" | None): How the two ends of a phrase make its score: sum (NPM,
-                section 3.1), joint (its appendix A.1), softmax_sum (its released code). Default: the model's.
-            temperature (float): Divides similarities: above 1 flattens probabilities, below 1 sharpens them. Default:
-                1.0.
-            length_exponent (float): Multiply a score by the phrase's length in tokens to this power. Default: 0.0.
-            banned_tokens (Collection[str]): Words whose tokens no answer may contain. Default: ().
-            ban_query (bool): No answer contains a token of the text itself. This rules out every right answer to some
-                questions: of 10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a
-                cased model may still answer with another casing of the text's words. Default: False.
-            ban_stop_words (bool): No answer consists of English stop words alone (the, of it). Default: False.
-            max_phrase_tokens (int): The longest phrase that NPM proposes, in tokens; of a word's tokens only the first
-                counts. Default: 10.
-            whole_words (bool): Answer with whole words; False (any token) is for models that answer with one token.
-                Default: True.
-            hybrid (float | None): Search every token, and give the best passages this share of the probability
-                beforehand; 0.33 is good. Default: the model's.
-            read (int | None): Let the reader see this many of the best passages and decide, with NPM where it is
-                unsure; 0: NPM alone, as in the paper. Default: the model's.
-            min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
-                unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
-                `not_found_below`. Default: the model's.
-            precision (float | None): Instead of `min_probability`: the share of the answers given that is to be right,
-                by the questions that the model was fitted on. Default: None.
-            distinct (bool): Of phrases that overlap in their best place, list only the best. Default: True.
-            max_evidence (int): Number of places quoted per answer, those with the largest shares; the others still
-                count. Default: 10.
+            options: The fields of `FillOptions`.
             searched (Sequence[str]): What passages are found by, one text for each. Default: the text's own words.
             exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
                 each text. Default: ().
@@ -152,7 +82,7 @@ class NPM(BlankFiller):
 
         Raises:
             InputError: A text without a blank or with more than 8, an option out of bounds, vectors missing for
-                `passages=None`.
+                every token.
             EmptyCorpusError: No passage to search.
             EncoderMismatchError: The stored vectors are another model's.
 
@@ -197,55 +127,11 @@ class NPM(BlankFiller):
 
     @overload
     def ask(  # type: ignore[overload-overlap]
-        self,
-        question: str,
-        *,
-        top_k: int = 5,
-        k: int = 4096,
-        passages: int | Literal["default"] | None = "default",
-        mode: Mode = "auto",
-        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
-        temperature: float = 1.0,
-        length_exponent: float = 0.0,
-        banned_tokens: Collection[str] = (),
-        ban_query: bool = False,
-        ban_stop_words: bool = False,
-        max_phrase_tokens: int = 10,
-        whole_words: bool = True,
-        hybrid: float | None = None,
-        read: int = 0,
-        min_probability: float | None = None,
-        precision: float | None = None,
-        distinct: bool = True,
-        max_evidence: int = 10,
-        template: str | None = None,
-        exclude: Exclude = (),
+        self, question: str, *, exclude: Exclude = (), **options: Unpack[AskKeywords]
     ) -> Predictions: ...
     @overload
     def ask(
-        self,
-        question: Sequence[str],
-        *,
-        top_k: int = 5,
-        k: int = 4096,
-        passages: int | Literal["default"] | None = "default",
-        mode: Mode = "auto",
-        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
-        temperature: float = 1.0,
-        length_exponent: float = 0.0,
-        banned_tokens: Collection[str] = (),
-        ban_query: bool = False,
-        ban_stop_words: bool = False,
-        max_phrase_tokens: int = 10,
-        whole_words: bool = True,
-        hybrid: float | None = None,
-        read: int = 0,
-        min_probability: float | None = None,
-        precision: float | None = None,
-        distinct: bool = True,
-        max_evidence: int = 10,
-        template: str | None = None,
-        exclude: Exclude = (),
+        self, question: Sequence[str], *, exclude: Exclude = (), **options: Unpack[AskKeywords]
     ) -> list[Predictions]: ...
     @takes(AskOptions)
     def ask(self, question: Sequence[str], options: AskOptions, exclude: Exclude = ()) -> list[Predictions]:
@@ -255,30 +141,7 @@ class NPM(BlankFiller):
 
         Args:
             question: One question, or several.
-            top_k (int): Number of answers. Default: 5.
-            k (int): As in `fill`. Default: 4096.
-            passages (int | "default" | None): As in `fill`. Default: the model's.
-            mode ("auto" | "bm25" | "dense" | "hybrid"): As in `fill`. Default: "auto".
-            combine ("sum" | "joint" | "softmax_sum" | None): As in `fill`. Default: the model's.
-            temperature (float): As in `fill`. Default: 1.0.
-            length_exponent (float): As in `fill`. Default: 0.0.
-            banned_tokens (Collection[str]): As in `fill`. Default: ().
-            ban_query (bool): As in `fill`. Default: False.
-            ban_stop_words (bool): As in `fill`. Default: False.
-            max_phrase_tokens (int): As in `fill`. Default: 10.
-            whole_words (bool): As in `fill`. Default: True.
-            hybrid (float | None): As in `fill`. Default: the model's.
-            read (int): Let the reader see this many of the best passages and decide, with NPM where it is unsure; 0:
-                NPM alone, as in the paper. Default: 0.
-            min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
-                unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
-                `not_found_below`. Default: the model's.
-            precision (float | None): Instead of `min_probability`: the share of the answers given that is to be right,
-                by the questions that the model was fitted on. Default: None.
-            distinct (bool): As in `fill`. Default: True.
-            max_evidence (int): As in `fill`. Default: 10.
-            template (str | None): The text made of `{question}`, with one blank. Default: the model's (quoth-mini:
-                "[MASK]. {question}"; of a model that has none, GPT-3's form, "Q: {question}\\nA: [MASK].").
+            options: The fields of `AskOptions`.
             exclude (Collection[int]): As in `fill`. Default: ().
 
         Returns:
@@ -300,6 +163,7 @@ class NPM(BlankFiller):
         answers = self.fill(texts, searched=question, exclude=exclude, **options.keywords())
         return [Predictions(replace(one, sequence="") for one in group) for group in answers]
 
+    @documented(ClassifyOptions)
     def classify(
         self,
         text: str,
@@ -307,18 +171,13 @@ class NPM(BlankFiller):
         *,
         template: str | None = None,
         temperature: float = 5.0,
-        passages: int | Literal["default"] | None = "default",
+        passages: int | Literal["default", "all"] | None = "default",
     ) -> Predictions:
         """Rank labels by how well their words (fuzzy verbalizers) fit a template's blank, wherever they occur.
 
         Args:
             text (str): What to label.
             labels (Mapping[str, Sequence[str]]): By label, words that express it; two labels or more.
-            template (str | None): The text made of `{text}`, with one blank. Default: the model's (quoth-mini:
-                "{text} It was [MASK].").
-            temperature (float): Divides similarities: above 1 flattens probabilities. Default: 5.0.
-            passages (int | "default" | None): Number of BM25's best passages for the text with a label's words, of each
-                label; None: every token, which requires `embed`. Default: the model's (quoth-mini: 3).
 
         Returns:
             A prediction for each label, best first: its text is the label, its evidence the places of its words.
@@ -338,7 +197,8 @@ class NPM(BlankFiller):
         """
         options = ClassifyOptions(template=template, temperature=temperature, passages=passages)
         check_labels(text, labels)
-        count = self.config.defaults.passages if options.passages == "default" else options.passages
+        own = self.config.defaults.passages if options.passages == "default" else options.passages
+        count = None if own == "all" else own
         template = options.template or self.config.defaults.classify_template
         filled = self.with_mask(template.replace("{text}", text))
         q_start_D, q_end_D = self.encoder.blanks([filled])[0]

@@ -23,10 +23,8 @@ from quoth.corpus.documents import read_documents
 from quoth.datasets.blanks import KINDS, Blank, draw_blanks
 from quoth.datasets.judging import normalise
 from quoth.encoders.transformer import load_base, load_masked_lm
-from quoth.errors import InputError
 from quoth.npm.batches import TokenizedDocuments, chain_of_neighbours, tokenize_documents
 from quoth.npm.config import NPMConfig, TrainConfig
-from quoth.npm.distillation import Teacher
 from quoth.npm.model import NPM
 from quoth.npm.task import NPMTask
 from quoth.npm.twin import MaskedModel
@@ -39,8 +37,8 @@ from quoth.training.trainer import Evaluation
 BLANKS_AT_A_TIME = 32
 
 
-def prepare(run: Run, config: TrainConfig) -> Job:
-    """Tokenize the documents, unless an earlier call has done it, and load the encoder."""
+def prepare(run: Run, config: TrainConfig, make: type[NPMTask] = NPMTask) -> Job:
+    """Tokenize the documents, unless an earlier call has done it, and load the encoder, for a task of this class."""
     if config.evaluate_on and run.world.is_main:
         with _held_out(config):
             pass  # what is wrong with these pages is told now, not at the first measurement
@@ -51,12 +49,9 @@ def prepare(run: Run, config: TrainConfig) -> Job:
     torch.manual_seed(config.seed)  # for a new masked LM head
     encoder, hf = (load_masked_lm if config.mlm_weight else load_base)(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
-    if config.teacher and run.world.size > 1:
-        raise InputError(f"with a teacher a run has one process, not {run.world.size}; start it without torchrun")
-    teacher = Teacher.load(config, npm, hf) if config.teacher else None
     run.claim()
     data = run.shared(partial(_data, run, tokenizer, config))
-    task = NPMTask(encoder, tokenizer, npm, data, config, run.device, run.world, teacher)
+    task = make(encoder, tokenizer, npm, data, config, run.device, run.world)
     measure = partial(_measure, config, run.base)
     return Job(task, config, Evaluation(config.evaluate_every, measure) if config.evaluate_every else None)
 

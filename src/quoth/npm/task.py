@@ -21,7 +21,6 @@ from quoth.hub import SETTINGS_FILE
 from quoth.npm.batches import BatchSampler, TokenizedDocuments
 from quoth.npm.collate import Batch, check_room, make_batch
 from quoth.npm.config import NPMConfig, TrainConfig
-from quoth.npm.distillation import FITTED_ON, Distillation, Teacher
 from quoth.npm.grad_cache import Contrast
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.text.tokenizer import TextTokenizer
@@ -45,9 +44,7 @@ class NPMTask:
         config: TrainConfig,
         device: str = "cpu",
         world: World = SINGLE_PROCESS,
-        teacher: Teacher | None = None,
     ) -> None:
-        self._teacher = teacher
         self.tokenizer, self.npm, self.data, self.config = tokenizer, npm, data, config
         self.device = torch.device(device)
         check_room(int(model.config.max_position_embeddings), tokenizer, config)
@@ -57,17 +54,15 @@ class NPMTask:
         if config.compile:
             _compile(self.model, self.device)
         self.sampler = BatchSampler(data, config.masked_together, config.seed, config.grouping)
-        pad_id = int(tokenizer.hf.pad_token_id or 0)
-        self.contrast: Contrast
-        if teacher is None:
-            self.contrast = Contrast(self.model, pad_id, npm, config, world, head)
-        else:
-            fitted_on = (batch for step in range(FITTED_ON) for batch in self.batches(step))
-            self.contrast = Distillation(self.model, pad_id, npm, config, teacher, fitted_on)
+        self.contrast = self.make_contrast(int(tokenizer.hf.pad_token_id or 0), world, head)
         if head is not None:  # its word embeddings are the encoder's
             own = set(self.model.parameters())
             learned = {f"head.{n}": p for n, p in head.named_parameters() if p not in own}
             self.parameters = {**self.parameters, **learned}
+
+    def make_contrast(self, pad_id: int, world: World, head: Any) -> Contrast:
+        """The loss of a batch, and its gradient."""
+        return Contrast(self.model, pad_id, self.npm, self.config, world, head)
 
     def backward(self, step: int) -> Step:
         """Mask, encode and contrast the step's groups, or predict what is hidden."""
@@ -111,9 +106,7 @@ class NPMTask:
         shutil.rmtree(part)
 
     def settings(self) -> dict[str, Any]:
-        data: dict[str, Any] = {"passages": self.data.num_passages, "tokens": len(self.data.ids)}
-        if self._teacher:
-            data["digest of the teacher"] = self._teacher.digest
+        data = {"passages": self.data.num_passages, "tokens": len(self.data.ids)}
         return {"model": self.npm.to_dict(), "data": data}
 
 

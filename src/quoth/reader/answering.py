@@ -12,13 +12,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, chance, features
+from quoth.answers.evidence import RIVALS, Source, Spans, calibrated, chance, features, predict_spans, quote
 from quoth.index.finder import Finder
 from quoth.reader.config import ReaderConfig
-from quoth.reader.lists import answer_phrases, asks_yes_or_no, with_whole
-from quoth.reader.sections import named_sections
-from quoth.reader.sentences import answer_sentences
 from quoth.reader.spans import SpanReader, has_blank
+from quoth.reader.units import answer_units
 from quoth.records import Predictions
 from quoth.timing import step
 
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
 TEXTS_AT_A_TIME = 8
 PATIENCE = 0.6
 """The share of the passages after which no more are read for a text whose best answer would be called not found."""
-LIKELY = 0.5
-"""The probability of a sentence from which on its question is not called not found."""
 Hidden = Sequence[Collection[int]]
 """The rows of passages that each text never sees."""
 Find = Callable[[Sequence[str], Hidden], list[list[Source]]]
@@ -63,7 +59,7 @@ def answer(
     ):
         if keep is not None:
             spans = [*map(keep, read, spans)]
-        found = _units(text, read, spans, corpora, reader.config, top_k, math.inf if least and may_be_name else least)
+        found = _units(read, spans, reader.config, top_k, math.inf if least and may_be_name else least)
         found.read_as = text if text != given.strip() else ""
         answers.append(found)
     return answers
@@ -85,31 +81,22 @@ def read_found(
 
 
 def _units(
-    question: str,
-    read: Sequence[Source],
-    spans: Sequence[Spans],
-    corpora: Sequence[Corpus],
-    config: ReaderConfig,
-    top_k: int,
-    least: float,
+    read: Sequence[Source], spans: Sequence[Spans], config: ReaderConfig, top_k: int, least: float
 ) -> Predictions:
-    """Phrases and sentences of the passages that were read, calibrated.
-
-    No phrase says yes or no, so that to such a question none is sure; and what a likely sentence says is not called not
-    found.
-    """
-    named = named_sections(question, read, corpora)
-    phrases = answer_phrases(question, read, spans, max(top_k, RIVALS), config.prior)
-    weights, lowest = config.sentence_calibration, config.defaults.not_found_below
-    sentences = answer_sentences(read, spans, config.prior, weights, question=question, named=named)
-    if weights is not None and any(each.probability >= LIKELY for each in sentences):
-        lowest = 0.0
-    if least > 0 and asks_yes_or_no(question):
-        least = math.inf
-    found = calibrated(phrases, config.calibration, read, least, lowest)
-    if sentences and sentences[0].probability >= max(least, LIKELY):
-        found = with_whole(question, found, sentences[0], named)
-    return Predictions(found[:top_k], sentences)
+    """Phrases, and units of the passages that were read, calibrated. What a sure unit says is not called
+    not found."""
+    sentences, lowest = answer_units(read, spans, config), config.defaults.not_found_below
+    if config.sentence_calibration is not None:
+        own = config.defaults
+        sure = least if own.unit_probability is None or least != own.min_probability else own.unit_probability
+        sentences = [replace(each, status="answered") if each.probability >= sure else each for each in sentences]
+        lowest = 0.0 if any(each.status == "answered" for each in sentences) else lowest
+    phrases = predict_spans(read, spans, max(top_k, RIVALS), prior=config.prior)
+    found = Predictions(calibrated(phrases, config.calibration, read, least, lowest, spans)[:top_k], sentences)
+    if read and found.status != "answered":
+        best, _ = max(zip(read, spans, strict=True), key=lambda each: each[1].relevance)
+        found.look_in = quote(best.passage, best.corpus, best.passage.start, best.passage.end, 0.0)
+    return found
 
 
 def _is_hopeless(
@@ -120,8 +107,10 @@ def _is_hopeless(
     is_blank = has_blank(reader.tokenizer, texts[number])
     if config.calibration is None or is_blank or len(read) < PATIENCE * len(sources[number]):
         return False
-    best = answer_phrases(texts[number], read, spans, 1, config.prior)
-    return all(chance(config.calibration, features(each, read)) < config.defaults.not_found_below for each in best)
+    best = predict_spans(read, spans, 1, prior=config.prior)
+    return all(
+        chance(config.calibration, features(each, read, spans)) < config.defaults.not_found_below for each in best
+    )
 
 
 def without_prior(reader: SpanReader) -> SpanReader:

@@ -16,17 +16,16 @@ from typing import TypeVar
 
 from quoth.answers.calibration import LEAST_ANSWERS
 from quoth.answers.calibration import calibrate as fit_thresholds
-from quoth.answers.evidence import Source, Spans, chance, features, log_odds, predict_spans, settled
+from quoth.answers.evidence import Source, Spans, chance, features, predict_spans, settled
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import exact_match, has_answer
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.hub import SETTINGS_FILE, locate
 from quoth.reader.config import ReaderConfig
-from quoth.reader.lists import answer_phrases
 from quoth.reader.model import Reader
-from quoth.reader.sentences import answer_sentences
 from quoth.reader.spans import AT_A_TIME
+from quoth.reader.units import judged_units
 from quoth.storage import atomic_write_json
 
 UNANSWERABLE = 0.2
@@ -90,7 +89,7 @@ def fitted(config: ReaderConfig, read: Sequence[Asked]) -> Calibrated:
         prior: [
             not gone and exact_match(best.text, question)
             for question, gone, found in read
-            for best in answer_phrases(question.text, *found, 1, prior)
+            for best in predict_spans(*found, 1, prior=prior)
         ]
         for prior in PRIORS
     }
@@ -99,10 +98,10 @@ def fitted(config: ReaderConfig, read: Sequence[Asked]) -> Calibrated:
     answers, sentences = list[Judged](), list[Judged]()
     for question, gone, found in read:
         part = enough(found, prior, bound)
-        for best in answer_phrases(question.text, *part, 1, prior):
-            answers.append((features(best, part[0]), not gone and exact_match(best.text, question)))
-        for one in answer_sentences(*part, prior, None, 1, question.text):
-            sentences.append(((1.0, log_odds(one.probability)), not gone and has_answer(one.text, question)))
+        for best in predict_spans(*part, 1, prior=prior):
+            answers.append((features(best, *part), not gone and exact_match(best.text, question)))
+        for unit, known in judged_units(*part, replace(config, prior=prior), 1):
+            sentences.append((known, not gone and has_answer(unit.text, question)))
     if not answers:
         raise InputError("no passage is found for any of the questions; give questions about the corpus")
     by = fit_thresholds(*zip(*answers, strict=True))

@@ -17,6 +17,8 @@ from quoth.training.settings import LoopConfig, Recipe
 
 UNREADABLE = "is missing or damaged", "fetch or train it again"
 """What is said of a reader's file that cannot be read."""
+BRANCH = "branch"
+"""What the names of the weights of evidence's own layers begin with."""
 NEVER = -1e30
 """The score of anything that is not a span. Finite, so that a softmax over nothing else has a gradient of 0, not
 NaN."""
@@ -29,6 +31,9 @@ class ReaderDefaults(Config):
 
     passages: Annotated[Count, "Number of passages to read."] = 20
     min_probability: Annotated[Share, "Chance of being right below which an answer is unsure."] = 0.0
+    unit_probability: Annotated[
+        Share | None, "The same of a unit of a text, if nobody says otherwise; None: `min_probability`."
+    ] = None
     not_found_below: Annotated[
         Share, "Chance of being right that the best answer must have, or else the passages do not say."
     ] = 0.0
@@ -68,8 +73,8 @@ class ReaderAskOptions(ReaderFillOptions):
     precision: Annotated[
         ShareBelow1 | None,
         Such(0.9),
-        "Instead of `min_probability`: the share of the answers given that is to be right, by the questions that the "
-        "model was fitted on.",
+        "Target precision, instead of `min_probability`: the share of the answers given that is to be right, by the "
+        "questions that the model was fitted on; none by default.",
     ] = None
 
 
@@ -103,6 +108,26 @@ class ReaderConfig(ModelConfig):
         "Log odds that all that an unread passage says is taken to have, without its prior: no more passages are read "
         "once that much cannot change the best answer; None: all are read.",
     ] = None
+    evidence: Annotated[
+        bool, "Whether the network scores the relevance of a passage and the evidence in it too, token by token."
+    ] = False
+    evidence_layers: Annotated[
+        Number, "How many of the upper layers relevance and evidence have for themselves; spans share the others."
+    ] = 0
+    enough_relevance: Annotated[
+        float | None,
+        "Relevance of a passage after which no more of a question's are read, which come in the order of the search; "
+        "None: all are read.",
+    ] = None
+    marked_passages: Annotated[
+        Count | None,
+        "Number of a question's passages in which spans are marked: those of the highest relevance; None: all.",
+    ] = None
+    unit_weights: Annotated[
+        tuple[float, ...],
+        "How much adds to the score of a piece of a passage: the log of its evidence, the passage's relevance, the "
+        "passage's relevance in the search, the log of the share of spans in the piece.",
+    ] = (1.0, 0.5, 2.0, 1.0)
     calibration: Annotated[
         tuple[float, ...] | None,
         "Weights of an answer's features (1, the log odds of its share, its score, the relevance of its passage, its "
@@ -115,6 +140,8 @@ class ReaderConfig(ModelConfig):
     defaults: ReaderDefaults = field(default_factory=ReaderDefaults)
 
     def check(self) -> None:
+        if self.evidence_layers and not self.evidence:
+            raise InputError(f"evidence_layers {self.evidence_layers} without evidence; it must be 0")
         if self.overlap < self.span_width:
             raise InputError(f"overlap {self.overlap}; it must be at least span_width ({self.span_width})")
         room = self.max_tokens - self.query_tokens - self.title_tokens - 3

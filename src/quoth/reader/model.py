@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 from quoth.answers.evidence import Source, Spans, predict_spans, sources_of
 from quoth.answers.options import answered_from
@@ -17,6 +17,7 @@ from quoth.corpus.view import count_passages
 from quoth.index.options import Mode
 from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
+from quoth.model.keywords import ReaderAskKeywords, ReaderFillKeywords
 from quoth.reader.answering import Find, Hidden, Keep, answer, read_found
 from quoth.reader.config import ReaderAskOptions, ReaderConfig, ReaderFillOptions
 from quoth.reader.runtime import open_reader
@@ -57,27 +58,11 @@ class Reader(Model):
 
     @overload
     def ask(  # type: ignore[overload-overlap]
-        self,
-        question: str,
-        *,
-        top_k: int = 5,
-        passages: int | None = None,
-        mode: Mode = "auto",
-        min_probability: float | None = None,
-        precision: float | None = None,
-        exclude: Exclude = (),
+        self, question: str, *, exclude: Exclude = (), **options: Unpack[ReaderAskKeywords]
     ) -> Predictions: ...
     @overload
     def ask(
-        self,
-        question: Sequence[str],
-        *,
-        top_k: int = 5,
-        passages: int | None = None,
-        mode: Mode = "auto",
-        min_probability: float | None = None,
-        precision: float | None = None,
-        exclude: Exclude = (),
+        self, question: Sequence[str], *, exclude: Exclude = (), **options: Unpack[ReaderAskKeywords]
     ) -> list[Predictions]: ...
     @takes(ReaderAskOptions)
     def ask(self, question: Sequence[str], options: ReaderAskOptions, exclude: Exclude = ()) -> list[Predictions]:
@@ -85,26 +70,17 @@ class Reader(Model):
 
         Args:
             question: One question, or several.
-            top_k (int): Number of answers. Default: 5.
-            passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
-            mode ("auto" | "bm25" | "dense" | "hybrid"): How the passages to read are found: by words (bm25), vectors
-                of passages (dense), or both (hybrid); auto: both if every corpus has such vectors (`quoth embed --keys
-                passages`), or else words. Default: "auto".
-            min_probability (float | None): An answer with a smaller chance of being right is "unsure" (`status`), or
-                "not_found" if even the best one is below the model's `not_found_below`. Default: the model's.
-            precision (float | None): Instead of `min_probability`: the share of the answers given that is to be right,
-                by the questions that the model was fitted on. Default: None.
+            options: The fields of `ReaderAskOptions`.
             exclude (Collection[int]): Passage rows that are never read, in any corpus: one collection, or one for each
                 question. Default: ().
 
         Returns:
             The answers, best first, or a list of such lists for several questions. `log_score` is the log odds of an
-            answer against "no answer here", summed over its places; `probability` its chance of being right. Where a
-            question asks for several things, an answer may be a list as it stands, and `parts` its items. Its
-            `sentences` are up to three that may answer the question, or list items and rows, or short lists as a whole:
-            where it asks how or why, or no phrase is sure, these say more. `read_as` is the question that was read if
-            words of it occur nowhere and are one slip away from others of the corpus; if one of these is a name, no
-            answer is sure.
+            answer against "no answer here", summed over its places; `probability` its chance of being right. Its
+            `sentences` are up to three units of the texts that may answer (sentences, items, rows): where a question
+            asks how or why, or no phrase is sure, these say more. `shown` is what a person sees. `read_as` is the
+            question that was read if words of it occur nowhere and are one slip away from others of the corpus; if one
+            of these is a name, no answer is sure.
 
         Raises:
             InputError: An empty question, or a number out of bounds.
@@ -131,23 +107,11 @@ class Reader(Model):
 
     @overload
     def fill(  # type: ignore[overload-overlap]
-        self,
-        text: str,
-        *,
-        top_k: int = 5,
-        passages: int | None = None,
-        mode: Mode = "auto",
-        exclude: Exclude = (),
+        self, text: str, *, exclude: Exclude = (), **options: Unpack[ReaderFillKeywords]
     ) -> Predictions: ...
     @overload
     def fill(
-        self,
-        text: Sequence[str],
-        *,
-        top_k: int = 5,
-        passages: int | None = None,
-        mode: Mode = "auto",
-        exclude: Exclude = (),
+        self, text: Sequence[str], *, exclude: Exclude = (), **options: Unpack[ReaderFillKeywords]
     ) -> list[Predictions]: ...
     @takes(ReaderFillOptions)
     def fill(self, text: Sequence[str], options: ReaderFillOptions, exclude: Exclude = ()) -> list[Predictions]:
@@ -155,11 +119,7 @@ class Reader(Model):
 
         Args:
             text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
-            top_k (int): Number of answers. Default: 5.
-            passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
-            mode ("auto" | "bm25" | "dense" | "hybrid"): How the passages to read are found: by words (bm25), vectors
-                of passages (dense), or both (hybrid); auto: both if every corpus has such vectors (`quoth embed --keys
-                passages`), or else words. Default: "auto".
+            options: The fields of `ReaderFillOptions`.
             exclude (Collection[int]): As in `ask`. Default: ().
 
         Returns:

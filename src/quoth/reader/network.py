@@ -7,6 +7,7 @@ Shape suffixes that differ from the project's: S span size, W widths of spans.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from quoth.arrays import Floats
+from quoth.arrays import Floats, Ints
 from quoth.encoders.bert import dense
 from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, tensors
 from quoth.reader.config import NEVER, ReaderConfig
@@ -60,23 +61,53 @@ class SpanHead(nn.Module):
 
 
 class SpanReaderModel(nn.Module):
-    """The encoder and its heads; weights are named `encoder.…`, `span.…` and `none.…`."""
+    """The encoder and its heads; weights are named `encoder.…`, `span.…`, `none.…`. With `evidence`, `relevance.…` of
+    the first state through `pooler.…` and `evidence.…` of every state, behind upper layers of their own, `branch.…`."""
 
     def __init__(self, encoder: Any, config: ReaderConfig) -> None:
         super().__init__()
         self.encoder, self.config = encoder, config
-        hidden, width = int(encoder.config.hidden_size), config.span_width
-        self.span = EndsHead(hidden, width) if config.head == "ends" else SpanHead(hidden, width, config.span_hidden)
+        hidden, width, is_mlp = int(encoder.config.hidden_size), config.span_width, config.head == "mlp"
+        self.span = SpanHead(hidden, width, config.span_hidden) if is_mlp else EndsHead(hidden, width)
         self.none = dense(hidden, 1)
+        self._depth: int | None = None
+        if config.evidence:
+            self.pooler, self.relevance, self.evidence = dense(hidden, hidden), dense(hidden, 1), dense(hidden, 1)
+        if config.evidence_layers:
+            layers = encoder.encoder["layer"]
+            self._depth = len(layers) - config.evidence_layers
+            self.branch = copy.deepcopy(layers[self._depth :])
 
     def forward(self, batch: dict[str, Tensor], legal_BTW: Tensor) -> Tensor:
         """log odds of every span against "no answer here": [B, T, W]; `NEVER` if it is not legal.
 
         A span's score less the score of "no answer", which comes from the input's first state.
         """
-        states_BTH: Tensor = self.encoder(**batch).last_hidden_state.float()
+        return self._odds(self.encoder(**batch).last_hidden_state, legal_BTW)
+
+    def _odds(self, states_BTH: Tensor, legal_BTW: Tensor) -> Tensor:
+        states_BTH = states_BTH.float()
         odds_BTW: Tensor = self.span(states_BTH).float() - self.none(states_BTH[:, 0]).float()[:, :, None]
         return odds_BTW.masked_fill(~legal_BTW, NEVER)
+
+    def shared(self, batch: dict[str, Tensor]) -> Tensor:
+        """The states that spans and evidence share [B, T, D]."""
+        given = {} if self._depth is None else {"depth": self._depth}
+        states_BTH: Tensor = self.encoder(**batch, **given).last_hidden_state
+        return states_BTH
+
+    def marked(self, states_BTH: Tensor, mask_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """Of shared states, the log odds that a passage answers [B] and that a token is part of the evidence [B, T]."""
+        if self._depth is not None:
+            states_BTH = self.encoder.through(self.branch, states_BTH, mask_BT)
+        states_BTH = states_BTH.float()
+        relevance_B: Tensor = self.relevance(torch.tanh(self.pooler(states_BTH[:, 0])))[:, 0]
+        return relevance_B, self.evidence(states_BTH)[..., 0]
+
+    @property
+    def layers(self) -> list[nn.Module]:
+        """The encoder, and the upper layers that evidence has for itself."""
+        return [self.encoder] if self._depth is None else [self.encoder, self.branch]
 
     @property
     def batch_tokens(self) -> int:
@@ -84,8 +115,29 @@ class SpanReaderModel(nn.Module):
         return PADDED_TOKENS_PER_BATCH
 
     @torch.inference_mode()
-    def odds(self, batch: PairArrays, legal_BTW: NDArray[np.bool_]) -> Floats:
-        """As `forward`, of arrays."""
-        device = next(self.parameters()).device
-        odds_BTW: Floats = self(tensors(batch, device), torch.from_numpy(legal_BTW).to(device)).cpu().numpy()
-        return odds_BTW
+    def states(self, batch: PairArrays) -> Floats:
+        """As `SpanModel.states`."""
+        return _array(self.shared(tensors(batch, next(self.parameters()).device)))
+
+    @torch.inference_mode()
+    def odds(self, states_BTD: Floats, mask_BT: Ints, legal_BTW: NDArray[np.bool_]) -> Floats:
+        """As `SpanModel.odds`."""
+        states_BTH, mask_BT_ = self._tensors(states_BTD, mask_BT)
+        if self._depth is not None:
+            states_BTH = self.encoder.through(self.encoder.encoder["layer"][self._depth :], states_BTH, mask_BT_)
+        return _array(self._odds(states_BTH, torch.from_numpy(legal_BTW).to(states_BTH.device)))
+
+    @torch.inference_mode()
+    def marks(self, states_BTD: Floats, mask_BT: Ints) -> tuple[Floats, Floats]:
+        """As `SpanModel.marks`."""
+        relevance_B, evidence_BT = self.marked(*self._tensors(states_BTD, mask_BT))
+        return _array(relevance_B), _array(evidence_BT)
+
+    def _tensors(self, states_BTD: Floats, mask_BT: Ints) -> tuple[Tensor, Tensor]:
+        weight = next(self.encoder.parameters())
+        return torch.from_numpy(states_BTD).to(weight), torch.from_numpy(mask_BT).to(weight.device)
+
+
+def _array(tensor: Tensor) -> Floats:
+    array: Floats = tensor.float().cpu().numpy()
+    return array

@@ -42,6 +42,8 @@ def prepare(run: Run, config: ReaderTrainConfig) -> Job:
     source = run.source(ReaderConfig)
     if source.folder is None:
         source = replace(source, config=replace(source.config, head=config.head, span_width=config.span_width))
+    else:
+        source = replace(source, config=without_evidence(source.config))
     run.claim()
     examples, shares = read_files(run.inputs, run.on_bad)
     examples = with_negatives(examples, run.output, run.counter)
@@ -55,6 +57,13 @@ def prepare(run: Run, config: ReaderTrainConfig) -> Job:
     task = ReadingTask(model, base, inputs, shares, config, run.device, teacher)
     config = replace(config, steps=task.steps_of(config.epochs))
     return Job(task, replace(config, warmup_steps=round(config.warmup_ratio * config.steps)))
+
+
+def without_evidence(config: ReaderConfig) -> ReaderConfig:
+    """The settings of a reader that marks spans alone: its layers change, and those of evidence stand on them."""
+    if not config.evidence:
+        return config
+    return replace(config, evidence=False, evidence_layers=0, marked_passages=None, sentence_calibration=None)
 
 
 def _teacher(examples: Sequence[ReadingExample], config: ReaderTrainConfig, reader: ReaderConfig, run: Run) -> Teacher:

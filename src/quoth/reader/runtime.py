@@ -14,12 +14,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from quoth.arrays import Floats
-from quoth.encoders.encoder import Encoder, loaded, pair_tokenizer
-from quoth.encoders.graph import change, graph_formats, in_pytorch, open_graph
+from quoth.arrays import Floats, Ints
+from quoth.encoders.config import BertConfig
+from quoth.encoders.encoder import loaded, pair_tokenizer
+from quoth.encoders.graph import GraphEncoder, Layers, change, graph_formats, in_pytorch, open_graph
 from quoth.encoders.rounding import SCALE, Stored, names_of, whole
-from quoth.hub import READER_FILE, WEIGHTS, ModelSource, locate
-from quoth.reader.config import NEVER, UNREADABLE, ReaderConfig
+from quoth.hub import READER_FILE, WEIGHTS, ModelSource, graph_file, locate
+from quoth.reader.config import BRANCH, NEVER, UNREADABLE, ReaderConfig
 from quoth.reader.spans import SpanReader, check_room
 from quoth.text.tokenizer import FastTokenizer, PairArrays
 
@@ -41,7 +42,8 @@ def open_reader(
         from quoth.encoders.transformer import device_named, placed
         from quoth.reader.weights import load_reader
     model, tokenizer = load_reader(source)
-    placed(model.encoder, device, dtype)  # the heads stay in fp32: they cost nothing, and rounded scores tie
+    for layers in model.layers:
+        placed(layers, device, dtype)  # the heads stay in fp32: they cost nothing, and rounded scores tie
     return SpanReader(model.to(device_named(device)), tokenizer)
 
 
@@ -49,21 +51,39 @@ def _opened(source: ModelSource[ReaderConfig], formats: Sequence[str]) -> SpanRe
     """The reader in ONNX Runtime; None if its weights do not fit, or in no format exact here. Raises ModelNotFoundError
     if a file cannot be read."""
     assert source.folder is not None
-    folder = Path(source.base)
+    folder, config = Path(source.base), source.config
     stored = loaded(folder / WEIGHTS, load_file)
-    own = loaded(source.folder / READER_FILE, load_file, *UNREADABLE)
+    given = loaded(source.folder / READER_FILE, load_file, *UNREADABLE)
+    names = ("span.ends", "none", *(("pooler", "relevance", "evidence") if config.evidence else ()))
+    base, cut, own = BertConfig.read(folder), None, None
+    if config.evidence_layers and base is not None:
+        cut = base.num_hidden_layers - config.evidence_layers, base.num_hidden_layers
+        if not graph_file(folder, formats[0], cut).is_file():
+            return None
     try:
         if not source.is_whole:
-            _change(stored, own)
-        encoder = open_graph(folder, stored, FastTokenizer(folder), formats)
-        heads = {name: whole(own, name) for name in ("span.ends.weight", "span.ends.bias", "none.weight", "none.bias")}
+            _change(stored, given)
+        heads = {f"{name}.{kind}": whole(given, f"{name}.{kind}") for name in names for kind in ("weight", "bias")}
+        encoder = open_graph(folder, stored, FastTokenizer(folder), formats, depth=cut and cut[0])
+        if encoder is not None and cut is not None:
+            every = stored, _branch(given, cut[0])
+            of_spans, of_evidence = (Layers(folder, weights, encoder.dtype, cut) for weights in every)
+            own = of_spans, of_evidence
     except (KeyError, ValueError):
         return None  # PyTorch says what is wrong
     if encoder is None:
         return None
-    check_room(source.config, encoder.max_tokens, source.name)
+    check_room(config, encoder.max_tokens, source.name)
     tokenizer = pair_tokenizer(encoder.tokenizer, encoder.config)
-    return SpanReader(GraphReader(encoder, heads, source.config), tokenizer)
+    return SpanReader(GraphReader(encoder, heads, config, own), tokenizer)
+
+
+def _branch(given: Stored, first: int) -> Stored:
+    """The weights of the upper layers of evidence under the names that the encoder's layers have from `first` on."""
+    parts = [name.split(".", 2) for name in given if name.startswith(f"{BRANCH}.")]
+    return {
+        f"encoder.layer.{first + int(number)}.{rest}": given[f"{BRANCH}.{number}.{rest}"] for _, number, rest in parts
+    }
 
 
 def _change(stored: Stored, own: Stored) -> None:
@@ -83,22 +103,34 @@ def _change(stored: Stored, own: Stored) -> None:
 
 
 class GraphReader:
-    """A reader's network over an encoder in ONNX Runtime; `heads` are its weights besides the encoder's."""
+    """A reader's network over an encoder in ONNX Runtime; `heads` are its weights besides those of layers. Where spans
+    and evidence have `own` upper layers each, in that order, `encoder` has the layers below."""
 
-    def __init__(self, encoder: Encoder, heads: Stored, config: ReaderConfig) -> None:
-        self.encoder, self.config, self._heads = encoder, config, heads
+    def __init__(
+        self, encoder: GraphEncoder, heads: Stored, config: ReaderConfig, own: tuple[Layers, Layers] | None = None
+    ) -> None:
+        self.encoder, self.config, self._heads, self._own = encoder, config, heads, own
         self.batch_tokens = encoder.batch_tokens
 
-    def odds(self, batch: PairArrays, legal_BTW: NDArray[np.bool_]) -> Floats:
-        """log odds of every span against "no answer here": [B, T, W]; `NEVER` if it is not legal.
+    def states(self, batch: PairArrays) -> Floats:
+        """As `SpanModel.states`."""
+        return self.encoder.states(batch)
 
-        As `SpanReaderModel.forward` with the head `ends`.
-        """
-        states_BTD = self.encoder.states(batch)
+    def odds(self, states_BTD: Floats, mask_BT: Ints, legal_BTW: NDArray[np.bool_]) -> Floats:
+        """As `SpanModel.odds`, with the head `ends`."""
+        if self._own is not None:
+            states_BTD = self._own[0](states_BTD, mask_BT)
         ends_BT2, none_B1 = self._head("span.ends", states_BTD), self._head("none", states_BTD[:, 0])
         padded_BT = np.pad(ends_BT2[:, :, 1], ((0, 0), (0, self.config.span_width - 1)))
         ends_BTW = sliding_window_view(padded_BT, self.config.span_width, axis=1)
         return np.where(legal_BTW, ends_BT2[:, :, :1] + ends_BTW - none_B1[:, :, None], np.float32(NEVER))
+
+    def marks(self, states_BTD: Floats, mask_BT: Ints) -> tuple[Floats, Floats]:
+        """As `SpanModel.marks`."""
+        if self._own is not None:
+            states_BTD = self._own[1](states_BTD, mask_BT)
+        relevance_B1 = self._head("relevance", np.tanh(self._head("pooler", states_BTD[:, 0])))
+        return relevance_B1[:, 0], self._head("evidence", states_BTD)[..., 0]
 
     def _head(self, name: str, states: Floats) -> Floats:
         """A linear layer of the last axis."""

@@ -9,7 +9,7 @@ Shape suffixes that differ from the project's: L ends of lines, W widths of span
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import Source, Spans, settled
-from quoth.arrays import Floats
+from quoth.arrays import Floats, Ints
 from quoth.errors import InputError
 from quoth.reader.config import NEVER, ReaderConfig
 from quoth.records import Passage
@@ -34,12 +34,13 @@ from quoth.text.tokenizer import (
     pair_arrays,
 )
 
+NO_SPANS = Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), -np.inf)
 AT_A_TIME = 4
 """Number of a query's passages that are read before it is checked whether the others can change its answer."""
 
 
 class SpanModel(Protocol):
-    """A network that scores spans."""
+    """A network that scores spans and, with `config.evidence`, passages and tokens."""
 
     @property
     def config(self) -> ReaderConfig: ...
@@ -48,8 +49,14 @@ class SpanModel(Protocol):
     def batch_tokens(self) -> int:
         """The most tokens of a batch, with padding."""
 
-    def odds(self, batch: PairArrays, legal_BTW: NDArray[np.bool_]) -> Floats:
-        """log odds of every span against "no answer here": [B, T, W]; `NEVER` if it is not legal."""
+    def states(self, batch: PairArrays) -> Floats:
+        """The states of these inputs from which it scores [B, T, D]."""
+
+    def odds(self, states_BTD: Floats, mask_BT: Ints, legal_BTW: NDArray[np.bool_]) -> Floats:
+        """Log odds of every span against "no answer here" [B, T, W], `NEVER` if it is not legal: may be no answer."""
+
+    def marks(self, states_BTD: Floats, mask_BT: Ints) -> tuple[Floats, Floats]:
+        """Log odds that the passage answers [B], and that a token is part of the evidence [B, T]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +144,21 @@ def legal_in(read: Sequence[Reading], length: int, width: int) -> NDArray[np.boo
     return legal_BTW
 
 
+@dataclass(slots=True)
+class _Input:
+    """A reading of a passage, by the numbers of its query and of the passage among the query's; what is said of it."""
+
+    query: int
+    passage: int
+    reading: Reading
+    states_TD: Floats | None = None
+    found: Spans = NO_SPANS
+
+    @property
+    def length(self) -> int:
+        return len(self.reading.pair.ids_T)
+
+
 class SpanReader:
     """Reads passages with a query, without gradients."""
 
@@ -149,25 +171,19 @@ class SpanReader:
         passages: Sequence[Sequence[Passage]],
         known: Callable[[Passage], Tokens | None] = lambda passage: None,
     ) -> list[list[Spans]]:
-        """Readings of each query's passages, all queries together in batches. `known` gives the tokens of a passage's
-        text, if they are known.
+        """Readings of each query's passages, all queries together in batches: spans, and relevance and evidence if the
+        network scores them and the queries are questions. `known` gives the tokens of a passage's text, if they are
+        known.
 
         Raises InputError if a text has more than one blank.
         """
-        asked = [query_ids(self.tokenizer, query, self.config.query_tokens) for query in queries]
-        shown = dict(self._shown(asked, passages, known))
-        inputs = [(place, window) for place, found in shown.items() for window in found]
-        parts: dict[tuple[int, int], list[Spans]] = {place: [] for place in shown}
-        for members in batches_by_length([len(window.pair.ids_T) for _, window in inputs], self.model.batch_tokens):
-            read = [inputs[member][1] for member in members]
-            batch = pair_arrays(self.tokenizer, [window.pair for window in read])
-            odds_BTW = self.model.odds(batch, legal_in(read, batch.ids_BT.shape[1], self.config.span_width))
-            for member, window, odds_TW in zip(members, read, odds_BTW, strict=True):
-                parts[inputs[member][0]].append(best_spans(window, odds_TW))
-        return [
-            [with_whole(merged(parts[q, n]), passage.text) for n, passage in enumerate(group)]
-            for q, group in enumerate(passages)
-        ]
+        inputs, marks = self._inputs(queries, passages, known), self._marks(queries)
+        for own in self._batches(inputs):
+            states_BTD, mask_BT = self._states(own)
+            if marks:
+                self._add_marks(own, states_BTD, mask_BT)
+            self._add_spans(own, states_BTD, mask_BT)
+        return _by_passage(inputs, passages)
 
     def read_enough(
         self,
@@ -176,8 +192,11 @@ class SpanReader:
         known: Callable[[Passage], Tokens | None] = lambda passage: None,
         hopeless: Callable[[int, Sequence[Spans]], bool] = lambda query, spans: False,
     ) -> list[list[Spans]]:
-        """Readings of each query's passages, in their order, as many as can change its answer (`unread_bound`), or
-        until it is `hopeless` (the query's number and its readings so far tell); else as `read`."""
+        """As `read`, of each query's passages in their order, until one is relevant enough (`enough_relevance`); spans
+        are marked in the `marked_passages` most relevant ones. Without relevance: as many as can change the answer
+        (`unread_bound`), or until it is `hopeless` (the query's number and its readings so far tell)."""
+        if self._marks(queries):
+            return self._read_relevant(queries, [[each.passage for each in group] for group in sources], known)
         bound, found = self.config.unread_bound, [list[Spans]() for _ in queries]
         step = max(map(len, sources), default=0) if bound is None else AT_A_TIME
         unread = [q for q, group in enumerate(sources) if group]
@@ -191,19 +210,95 @@ class SpanReader:
                 unread = [q for q in unread if not hopeless(q, found[q])]
         return found
 
-    def _shown(
+    def _read_relevant(
         self,
-        asked: Sequence[Sequence[int]],
+        queries: Sequence[str],
         passages: Sequence[Sequence[Passage]],
         known: Callable[[Passage], Tokens | None],
-    ) -> Iterator[tuple[tuple[int, int], list[Reading]]]:
+    ) -> list[list[Spans]]:
+        waiting, read = self._inputs(queries, passages, known), list[_Input]()
+        best_QP = [np.full(len(group), -np.inf) for group in passages]
+        enough = np.inf if self.config.enough_relevance is None else self.config.enough_relevance
+        for first in range(0, max(map(len, passages), default=0), AT_A_TIME):
+            unsure = [not (best_P >= enough).any() for best_P in best_QP]
+            now = [each for each in waiting if first <= each.passage < first + AT_A_TIME and unsure[each.query]]
+            for own in self._batches(now):
+                states_BTD, mask_BT = self._states(own)
+                self._add_marks(own, states_BTD, mask_BT)
+                for each, states_TD in zip(own, states_BTD, strict=True):
+                    each.states_TD = states_TD[: each.length]
+                    best_QP[each.query][each.passage] = max(best_QP[each.query][each.passage], each.found.relevance)
+            read += now
+        marked = [set(np.argsort(-best_P, kind="stable")[: self.config.marked_passages].tolist()) for best_P in best_QP]
+        for own in self._batches([each for each in read if each.passage in marked[each.query]]):
+            self._add_spans(own, *_padded([each.states_TD for each in own if each.states_TD is not None]))
+        counts = [int((best_P > -np.inf).sum()) for best_P in best_QP]
+        return _by_passage(read, [group[:count] for group, count in zip(passages, counts, strict=True)])
+
+    def _marks(self, queries: Sequence[str]) -> bool:
+        """Whether relevance and evidence are scored, which were learned from questions."""
+        return self.config.evidence and not any(has_blank(self.tokenizer, query) for query in queries)
+
+    def _batches(self, inputs: Sequence[_Input]) -> Iterator[list[_Input]]:
+        for members in batches_by_length([each.length for each in inputs], self.model.batch_tokens):
+            yield [inputs[member] for member in members]
+
+    def _states(self, inputs: Sequence[_Input]) -> tuple[Floats, Ints]:
+        batch = pair_arrays(self.tokenizer, [each.reading.pair for each in inputs])
+        return self.model.states(batch), batch.mask_BT
+
+    def _add_spans(self, inputs: Sequence[_Input], states_BTD: Floats, mask_BT: Ints) -> None:
+        legal_BTW = legal_in([each.reading for each in inputs], mask_BT.shape[1], self.config.span_width)
+        for each, odds_TW in zip(inputs, self.model.odds(states_BTD, mask_BT, legal_BTW), strict=True):
+            spans = best_spans(each.reading, odds_TW)
+            each.found = replace(spans, relevance=each.found.relevance, marks=each.found.marks)
+
+    def _add_marks(self, inputs: Sequence[_Input], states_BTD: Floats, mask_BT: Ints) -> None:
+        relevance_B, evidence_BT = self.model.marks(states_BTD, mask_BT)
+        for each, relevance, evidence_T in zip(inputs, relevance_B.tolist(), evidence_BT, strict=True):
+            marks_T = evidence_T[each.reading.body :][: len(each.reading.flags_T)].astype(np.float64)
+            each.found = replace(each.found, relevance=relevance, marks=(each.reading.offsets_T2, marks_T))
+
+    def _inputs(
+        self,
+        queries: Sequence[str],
+        passages: Sequence[Sequence[Passage]],
+        known: Callable[[Passage], Tokens | None],
+    ) -> list[_Input]:
+        asked = [query_ids(self.tokenizer, query, self.config.query_tokens) for query in queries]
         every = [(q, n, passage) for q, group in enumerate(passages) for n, passage in enumerate(group)]
         bodies = [known(passage) for *_, passage in every]
         texts = [passage.text for (*_, passage), body in zip(every, bodies, strict=True) if body is None]
         fresh = iter(zip(texts, self.tokenizer.pieces(texts), strict=True))
-        titles = self.tokenizer.pieces([f"{p.title[:READ_OF_TITLE]}." if p.title else "" for *_, p in every])
-        for (q, n, _), body, (title, _) in zip(every, bodies, titles, strict=True):
-            yield (q, n), windows(self.tokenizer, self.config, asked[q], title, body or Tokens.of(*next(fresh)))
+        titles = self.tokenizer.pieces([_heading(passage) for *_, passage in every])
+        return [
+            _Input(q, n, window)
+            for (q, n, _), body, (title, _) in zip(every, bodies, titles, strict=True)
+            for window in windows(self.tokenizer, self.config, asked[q], title, body or Tokens.of(*next(fresh)))
+        ]
+
+
+def _by_passage(inputs: Sequence[_Input], passages: Sequence[Sequence[Passage]]) -> list[list[Spans]]:
+    """What is said of each query's passages."""
+    parts = [[list[Spans]() for _ in group] for group in passages]
+    for each in inputs:
+        parts[each.query][each.passage].append(each.found)
+    return [
+        [with_whole(merged(part), passage.text) for part, passage in zip(own, group, strict=True)]
+        for own, group in zip(parts, passages, strict=True)
+    ]
+
+
+def _padded(states: Sequence[Floats]) -> tuple[Floats, Ints]:
+    """States of inputs as one array [B, T, D], padded on the right, and which are of tokens [B, T]."""
+    length = max(map(len, states))
+    states_BTD = np.stack([np.pad(each_TD, ((0, length - len(each_TD)), (0, 0))) for each_TD in states])
+    return states_BTD, (np.arange(length) < np.array([[len(each_TD)] for each_TD in states])).astype(np.int64)
+
+
+def _heading(passage: Passage) -> str:
+    """What is read in front of a passage: its title."""
+    return f"{passage.title[:READ_OF_TITLE]}." if passage.title else ""
 
 
 def best_spans(window: Reading, odds_TW: Floats, most: int = 64) -> Spans:
@@ -231,7 +326,7 @@ def with_whole(spans: Spans, text: str) -> Spans:
     kept_K2, kept_C = np.unique(np.stack([start_C, end_C], axis=1), axis=0, return_inverse=True)
     odds_K = np.full(len(kept_K2), -np.inf)
     np.logaddexp.at(odds_K, kept_C, spans.odds_C)
-    return Spans(kept_K2[:, 0], kept_K2[:, 1], odds_K, spans.total)
+    return replace(spans, start_C=kept_K2[:, 0], end_C=kept_K2[:, 1], odds_C=odds_K)
 
 
 def merged(parts: Sequence[Spans]) -> Spans:
@@ -248,5 +343,13 @@ def merged(parts: Sequence[Spans]) -> Spans:
             best[start, end] = odds
     spans = np.array(list(best), np.int64).reshape(-1, 2)
     total = log_sum_exp(np.array([part.total for part in parts]))
-    total += float(np.log1p(-np.exp(log_sum_exp(np.array(twice)) - total)))
-    return Spans(spans[:, 0], spans[:, 1], np.array(list(best.values()), np.float64), total)
+    total += float(np.log1p(-np.exp(log_sum_exp(np.array(twice)) - total))) if twice else 0.0
+    offsets, marks = zip(*(part.marks for part in parts if part.marks), strict=True) if parts[0].marks else ((), ())
+    return Spans(
+        spans[:, 0],
+        spans[:, 1],
+        np.array(list(best.values()), np.float64),
+        total,
+        max(part.relevance for part in parts),
+        (np.concatenate(offsets), np.concatenate(marks)) if offsets else None,
+    )

@@ -32,7 +32,7 @@ from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.text.tokenizer import PairTokenizer, Pieces, Tokens, batches_by_length
 from quoth.training.adapter import set_dropout
 from quoth.training.epochs import by_length, turns
-from quoth.training.losses import grouped_logsumexp
+from quoth.training.grouped import grouped_logsumexp
 from quoth.training.trainer import Step
 
 _TEXTS_AT_A_TIME = 1024

@@ -25,7 +25,7 @@ from quoth.encoders.rounding import SCALE, Stored, rounded
 from quoth.encoders.transformer import load_base, load_encoder
 from quoth.errors import ModelNotFoundError
 from quoth.hub import GRAPH_FORMATS, READER_FILE, SETTINGS_FILE, WEIGHTS, ModelSource, graph_file
-from quoth.reader.config import UNREADABLE, ReaderConfig
+from quoth.reader.config import BRANCH, UNREADABLE, ReaderConfig
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.spans import check_room
 from quoth.storage import atomic_write_bytes, atomic_write_json
@@ -69,6 +69,8 @@ def save_reader(
         weight = _array(parameter)
         if weight.ndim == 2 and name in own and name.startswith(_ENCODER):
             stored |= rounded(name, weight - _array(own[name]))
+        elif weight.ndim == 2 and name.startswith(f"{BRANCH}."):
+            stored |= rounded(name, weight)
         else:
             stored[name] = weight
     atomic_write_bytes(folder / READER_FILE, save(stored))
@@ -106,7 +108,7 @@ def _apply(model: SpanReaderModel, file: Path, heads_only: bool) -> None:
                 continue
             if name not in stored or stored[name].shape != weight.shape:
                 raise ModelNotFoundError(f"{file} lacks {name} of shape {list(weight.shape)}; train it again")
-            if f"{name}{SCALE}" in stored:
+            if f"{name}{SCALE}" in stored and name.startswith(_ENCODER):
                 weight.add_(whole_tensor(stored, name))
             else:
-                weight.copy_(stored[name])
+                weight.copy_(whole_tensor(stored, name))

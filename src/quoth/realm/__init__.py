@@ -24,7 +24,7 @@ Retrieval for Weakly Supervised Open Domain Question Answering*, 2019) to the co
 
 The paper's reader joins x with the body of z; that of `quoth-realm-base` reads "Title. body", unless it is trained with
 `reader_sees="body"`. The released code lets every mask choose passages of its own: `realm.losses.marginal_per_token`.
-The published weights become a folder by `realm.convert.convert`; `realm.convert.mix` joins one model's towers with
-another's reader. What people call is `realm.model.REALM`; its settings are `realm.config.REALMConfig`; runs are made by
+The command `quoth convert` makes a folder of the published weights, and joins one model's towers with another's reader.
+What people call is `realm.model.REALM`; its settings are `realm.config.REALMConfig`; runs are made by
 `realm.recipe.prepare`.
 """

@@ -38,12 +38,13 @@ class REALMFillOptions(ReadOptions):
         Combine | None,
         'How spans of several passages are combined. "softmax": one softmax over all spans (the released code), with '
         "the passage's relevance if the model adds it. "
-        '"marginal": p(y|z,x) p(z|x), each normalised by itself (eq. 1).',
+        '"marginal": p(y|z,x) p(z|x), each normalised by itself (eq. 1). With a reader of its own, `fill` has only '
+        "this.",
     ] = None
     null_document: Annotated[
         bool | None,
         "Whether z in eq. 1 may be the null document too, an empty passage, in which there is no answer; only with "
-        '"marginal".',
+        '"marginal". By default in `fill`, as in the paper, and not in `ask`, as in its fine-tuning.',
     ] = None
 
 
@@ -57,10 +58,12 @@ class REALMAskOptions(REALMFillOptions):
         Literal["auto", "dense", "hybrid"] | None,
         'How passages are found. "dense": by the towers, as in the paper. "hybrid": by BM25 too, both scores scaled '
         "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum. "
-        '"auto": as if it were left out.',
+        '"auto": as if it were left out. Default: "dense" with "marginal", or else the model\'s.',
     ] = None
     min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
-    precision: Annotated[ShareBelow1 | None, Such(0.9), "As in `Reader.ask`, for a calibrated probability."] = None
+    precision: Annotated[
+        ShareBelow1 | None, Such(0.9), "As in `Reader.ask`, for a calibrated probability; none by default."
+    ] = None
 
     def resolved(self, defaults: REALMDefaults) -> "REALMAskOptions":
         """These options with the model's defaults in place of those that were left open. Raises InputError for what

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal, NoReturn, overload
+from typing import TYPE_CHECKING, NoReturn, Unpack, overload
 
 from quoth.answers.evidence import Source, Spans, predict_spans
 from quoth.answers.options import answered_from
@@ -26,6 +26,7 @@ from quoth.index.options import Mode
 from quoth.index.retriever import Retriever
 from quoth.model.base import CorpusModel
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
+from quoth.model.keywords import REALMAskKeywords, REALMFillKeywords
 from quoth.reader.answering import Hidden, answer, without_prior
 from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
@@ -104,31 +105,11 @@ class REALM(CorpusModel):
 
     @overload
     def ask(  # type: ignore[overload-overlap]
-        self,
-        question: str,
-        *,
-        top_k: int = 5,
-        passages: int | None = None,
-        combine: Literal["softmax", "marginal"] | None = None,
-        null_document: bool = False,
-        mode: Literal["auto", "dense", "hybrid"] | None = None,
-        min_probability: float | None = None,
-        precision: float | None = None,
-        exclude: Exclude = (),
+        self, question: str, *, exclude: Exclude = (), **options: Unpack[REALMAskKeywords]
     ) -> Predictions: ...
     @overload
     def ask(
-        self,
-        question: Sequence[str],
-        *,
-        top_k: int = 5,
-        passages: int | None = None,
-        combine: Literal["softmax", "marginal"] | None = None,
-        null_document: bool = False,
-        mode: Literal["auto", "dense", "hybrid"] | None = None,
-        min_probability: float | None = None,
-        precision: float | None = None,
-        exclude: Exclude = (),
+        self, question: Sequence[str], *, exclude: Exclude = (), **options: Unpack[REALMAskKeywords]
     ) -> list[Predictions]: ...
     @takes(REALMAskOptions)
     def ask(self, question: Sequence[str], options: REALMAskOptions, exclude: Exclude = ()) -> list[Predictions]:
@@ -136,19 +117,7 @@ class REALM(CorpusModel):
 
         Args:
             question: One question, or several.
-            top_k (int): Number of answers. Default: 5.
-            passages (int | None): Number of passages to read. Default: the model's (quoth-realm: 20).
-            combine ("softmax" | "marginal" | None): How spans of several passages are combined. "softmax": one softmax
-                over all spans (the released code), with the passage's relevance if the model adds it. "marginal":
-                p(y|z,x) p(z|x), each normalised by itself (eq. 1). Default: the model's (quoth-realm: "softmax").
-            mode ("auto" | "dense" | "hybrid" | None): How passages are found. "dense": by the towers, as in the paper.
-                "hybrid": by BM25 too, both scores scaled from 0 to 1 and added; for a model with the reader of a
-                `Reader`, which weighs a passage by that sum. "auto": as if it were left out. Default: "dense" with
-                "marginal", or else the model's (quoth-realm: "hybrid").
-            null_document (bool): Whether z in eq. 1 may be the null document too, an empty passage, in which there is
-                no answer; only with "marginal". Default: False, as in the paper's fine-tuning.
-            min_probability (float | None): As in `Reader.ask`, for a calibrated probability. Default: the reader's.
-            precision (float | None): As in `Reader.ask`, for a calibrated probability. Default: None.
+            options: The fields of `REALMAskOptions`.
             exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
                 each question. Default: ().
 
@@ -216,25 +185,11 @@ class REALM(CorpusModel):
 
     @overload
     def fill(  # type: ignore[overload-overlap]
-        self,
-        text: str,
-        *,
-        top_k: int = 5,
-        passages: int | None = None,
-        combine: Literal["softmax", "marginal"] | None = None,
-        null_document: bool | None = None,
-        exclude: Exclude = (),
+        self, text: str, *, exclude: Exclude = (), **options: Unpack[REALMFillKeywords]
     ) -> Predictions: ...
     @overload
     def fill(
-        self,
-        text: Sequence[str],
-        *,
-        top_k: int = 5,
-        passages: int | None = None,
-        combine: Literal["softmax", "marginal"] | None = None,
-        null_document: bool | None = None,
-        exclude: Exclude = (),
+        self, text: Sequence[str], *, exclude: Exclude = (), **options: Unpack[REALMFillKeywords]
     ) -> list[Predictions]: ...
     @takes(REALMFillOptions)
     def fill(self, text: Sequence[str], options: REALMFillOptions, exclude: Exclude = ()) -> list[Predictions]:
@@ -246,11 +201,7 @@ class REALM(CorpusModel):
 
         Args:
             text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
-            top_k (int): Number of answers. Default: 5.
-            passages (int | None): Number of passages to read. Default: the model's (quoth-realm: 20).
-            combine ("softmax" | "marginal" | None): As in `ask`. Default: the model's (quoth-realm: "softmax"), and
-                "marginal" (eq. 1) for a reader of its own, which has nothing else.
-            null_document (bool | None): As in `ask`. Default: True with "marginal", as in the paper.
+            options: The fields of `REALMFillOptions`.
             exclude (Collection[int]): As in `ask`. Default: ().
 
         Returns:

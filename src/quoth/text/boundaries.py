@@ -15,7 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.text.passages import CELL_NAME, lines_of
+from quoth.text.passages import CELL_NAME
+from quoth_sources.guess import lines_of
 
 MAY_START, MAY_END, SPACE_BEFORE, BREAK_BEFORE = 1, 2, 4, 8
 

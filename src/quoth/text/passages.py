@@ -3,16 +3,17 @@
 Knows characters, words, lines and sentence ends; does not know documents, storage or models (apart from counting a
 tokenizer's tokens). A passage begins and ends with a non-space character, and every non-space character is in one.
 
-    blocks:N            up to N words, cut at the best place that fits: an empty line, the end of a line of a list, a
-                        record or a table, the end of a sentence; and at both ends of a row that names its cells (the
-                        default, N = 120)
+    blocks:N            up to N words, cut at the best place that fits: where a paragraph ends, or a line of a list, a
+                        record or a table, or a sentence; and at both ends of a row that names its cells (the default,
+                        N = 120)
     words:N             up to N words, cut at the last sentence end that fits
     fixed:N             exactly N words, wherever sentences end (N = 100: DPR's `psgs_w100`)
     tokens:N:TOKENIZER  up to N tokens of a tokenizer (a folder or a hub name), cut at sentence ends
 
 A word is a run of non-space characters (a longer run counts as one word per 64 characters, so that every passage is
 bounded), a single character of Chinese or Japanese, or four letters of Thai, Lao, Burmese or Khmer. Where words are
-long or full of marks, `blocks` and `words` take fewer: a model reads each mark as a word.
+long or full of marks, `blocks` and `words` take fewer: a model reads each mark as a word. `blocks` leaves out tables of
+contents, indexes, and what stands on every page.
 """
 
 import re
@@ -21,12 +22,20 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Protocol
 
 from quoth.errors import InputError, ModelNotFoundError
+from quoth_sources.blocks import UNREAD, Block
+from quoth_sources.guess import guess
 
 Ranges = list[tuple[int, int]]
-Splitter = Callable[[str], Ranges]
+
+
+class Splitter(Protocol):
+    """From a text and its blocks (None: they are guessed) to its passages' character ranges, in order."""
+
+    def __call__(self, text: str, blocks: Sequence[Block] | None = None) -> Ranges: ...
+
 
 DEFAULT_SPLITTER = "blocks:120"
 MEASURED = "words:120"
@@ -73,30 +82,12 @@ _HEADING, _SENTENCE, _LINE, _BLOCK = range(4)
 line of a list, a record or a table; a paragraph, or all that is above a heading."""
 _FULL = 0.6
 """A passage with this share of its words may end before the last place that fits, at a better one."""
-SHORT = 60
-"""Characters that a heading has at most, and an item of a list without markers."""
-WRAPPED = 40
-"""Characters that a row of wrapped prose has at least."""
-_RAGGED = 0.85
-"""The share of a block's width that a row of its wrapped prose has at least, with the first word of the next row."""
-_MARKER = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-z]\))[^\S\n]+(?=\S)")
-_COMMAS = re.compile(r"^[^,]*,[^,\s][^,]*,\S")
-_ROW = re.compile(rf"\t|(?:^|\s)\||\|$|{_COMMAS.pattern}")
-CELL_END = re.compile(r"\t|\s\||(?<=[^\s.!?:]) {2,}")
-FIELDS = re.compile(rf"{_ROW.pattern}|{CELL_END.pattern}|:\s")
-_FIELD = re.compile(r"(?:[^\s:.!?]|[.!?](?=\S))(?:[^:\n.!?]|[.!?](?=\S)){0,59}:[^\S\n]+(?=\S)")
-"""A line of a record: a short name, a colon, a value."""
-_STAMP = re.compile(r"\[?(?:\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{4}-\d\d-\d\d|\d{1,2}[:.]\d\d)\b")
-"""What a message or an entry of a log begins with: a date or a time."""
-_COLUMNS = re.compile(r"\S {4,}\S")  # justified prose has up to three
 _GROUP = re.compile(r"([^\n]{1,60}?)(?: - |: )")
 _MARK_OF_ITEM = re.compile(r"\d{1,3}[.)] .?|\d+(\.\d|(\.\d+){2,})[.)]? [^\W\d_a-z].?")
 CELL_NAME = r"[^\n|:]{1,60}:(?= )"
 _CELL = rf"{CELL_NAME} [^\n|]*"
 _NAMED_ROW = re.compile(rf"{_CELL}(?:\| {_CELL})+")
 """A row of a table that keeps its headings: "Country: Kenya | Capital: Nairobi"."""
-_MARKDOWN = re.compile(r"#{1,6}\s")
-_STOP = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s|$)|[,;]$")
 # Two rules: passages are cut where a sentence probably ends, and every corpus has been cut by this one; a phrase must
 # not be refused for a full stop inside a name, so the second knows abbreviations too.
 _FULL_STOP = re.compile(r"((?<!\w)\w+|(?<=[%‰)\]]))\.[\"'”’»)\]]*\s+(?=\S)")
@@ -112,7 +103,7 @@ _CLOSES = {")": "(", "]": "[", "}": "{", "”": "“"}
 
 
 def get_splitter(spec: str) -> Splitter:
-    """The function that `spec` names: from a text to its passages' character ranges, in order.
+    """The function that `spec` names.
 
     Raises InputError for an invalid spec, ModelNotFoundError if the tokenizer cannot be loaded.
     """
@@ -126,10 +117,15 @@ def get_splitter(spec: str) -> Splitter:
             f"try {DEFAULT_SPLITTER}"
         )
     limit, starts = int(count), _tokens(tokenizer) if tokenizer else _word_starts
-    if kind == "blocks":
-        return lambda text: _split_blocks(text, limit)
     dense = _DENSE * limit if kind == "words" else 0
-    return lambda text: _split(text, starts(text), [] if kind == "fixed" else _sentence_ends(text), limit, dense)
+
+    def by_blocks(text: str, blocks: Sequence[Block] | None = None) -> Ranges:
+        return _split_blocks(text, guess(text) if blocks is None else blocks, limit)
+
+    def by_units(text: str, blocks: Sequence[Block] | None = None) -> Ranges:
+        return _split(text, starts(text), [] if kind == "fixed" else _sentence_ends(text), limit, dense)
+
+    return by_blocks if kind == "blocks" else by_units
 
 
 def _tokens(name: str) -> Callable[[str], Sequence[int]]:
@@ -197,136 +193,53 @@ def _beyond(text: str, units: Sequence[int], first: int, limit: int, dense: int)
     return max(first + 1, bisect_right(range(first, beyond), dense, key=density) + first - 1)
 
 
-def _split_blocks(text: str, limit: int) -> Ranges:
-    """Passages by their blocks. A row that names its cells is by itself, or with the headings above it: a reader
-    confuses rows that are next to each other."""
-    if " | " not in text:
-        return _split_block(text, limit)
-    lines = lines_of(text)
-    rows = [_NAMED_ROW.fullmatch(text, line.start, line.end) is not None for line in lines]
-    above, apart = rows.copy(), list[int]()  # is a row, or a heading above one
-    for i in reversed(range(1, len(lines))):
-        headed = is_heading(text, lines, i - 1)
-        above[i - 1] |= headed and above[i]
-        if rows[i - 1] or (above[i] and not headed):
-            apart.append(lines[i].start)
-    cuts = pairwise([0, *reversed(apart), len(text)])
-    return [(start + a, start + b) for start, end in cuts for a, b in _split_block(text[start:end], limit)]
+def _split_blocks(text: str, blocks: Sequence[Block], limit: int) -> Ranges:
+    """Passages by blocks, without those that are not read. A row that names its cells is by itself, or with the
+    headings above it: a reader confuses rows that are next to each other."""
+    rows = [each.kind == "row" and _NAMED_ROW.fullmatch(text, each.start, each.end) is not None for each in blocks]
+    above = rows.copy()  # is a row, or a heading above one
+    for i in reversed(range(1, len(blocks))):
+        above[i - 1] |= blocks[i - 1].kind == "heading" and above[i]
+    ranges: Ranges = [] if blocks else _split_block(text, [], limit)
+    first = 0
+    for i in range(1, len(blocks) + 1):
+        if i == len(blocks) or rows[i - 1] or (above[i] and not above[i - 1]) or _is_read(blocks, i):
+            begin = blocks[first].start if first else 0
+            end = blocks[i].start if i < len(blocks) else len(text)
+            if blocks[first].kind not in UNREAD:
+                shifted = [each._replace(start=each.start - begin, end=each.end - begin) for each in blocks[first:i]]
+                ranges += [(begin + a, begin + b) for a, b in _split_block(text[begin:end], shifted, limit)]
+            first = i
+    return ranges
 
 
-def _split_block(text: str, limit: int) -> Ranges:
-    """Passages that may end where a line does, or a sentence that is not inside an item that fits."""
+def _is_read(blocks: Sequence[Block], i: int) -> bool:
+    """Whether one of two neighbours is read and the other is not."""
+    return (blocks[i - 1].kind in UNREAD) != (blocks[i].kind in UNREAD)
+
+
+def _split_block(text: str, blocks: Sequence[Block], limit: int) -> Ranges:
+    """Passages that may end where a block does, or a sentence that is not inside an item that fits."""
     units = _word_starts(text)
     ends, ranks = array("q"), bytearray()
-    lines = lines_of(text)
-    heads = [is_heading(text, lines, i) for i in range(len(lines))]
-    for i, line in enumerate(lines):
-        too_long = bisect_left(units, line.end) - bisect_left(units, line.start) > limit
-        above = lines[i - 1]
-        introduced = heads[i - 1] or text[above.end - 1] == ":"
+    for i, block in enumerate(blocks):
+        too_long = bisect_left(units, block.end) - bisect_left(units, block.start) > limit
+        above = blocks[i - 1]
+        introduced = above.kind == "heading" or text[above.end - 1] == ":"
         if i and not (introduced and too_long):
-            empty = _EMPTY_LINE.search(text, above.end, line.start)
-            ends.append(empty.end() if empty else line.start)
-            better = _BLOCK if empty or heads[i] else _SENTENCE if is_same_field(text, above, line) else _LINE
+            empty = _EMPTY_LINE.search(text, above.end, block.start)
+            ends.append(empty.end() if empty else block.start)
+            is_last = empty or block.kind == "heading"
+            better = _BLOCK if is_last else _SENTENCE if is_same_field(text, above, block) else _LINE
             ranks.append(_HEADING if introduced else better)
-        if too_long or not is_item(text, line):
-            inside = [match.end() for match in _SENTENCE_END.finditer(text, line.start, line.end)]
+        if too_long or block.kind not in ("item", "row"):
+            inside = [match.end() for match in _SENTENCE_END.finditer(text, block.start, block.end)]
             ends.extend(inside)
             ranks.extend([_SENTENCE] * len(inside))
     return _split(text, units, ends, limit, _DENSE * limit, ranks, marks=("\n", "; "))
 
 
-class Line(NamedTuple):
-    """Characters of a line, or of several that prose is wrapped into: its text begins at `at`, after a list marker, in
-    `column` of the page, and it has `above` line ends before it."""
-
-    start: int
-    at: int
-    end: int
-    column: int
-    above: int
-
-
-def lines_of(text: str) -> list[Line]:
-    """The lines of a text, those that prose is wrapped into as one. Lines without letters and digits count as empty."""
-    blocks: list[list[Line]] = []
-    begin = above = 0
-    for shown in text.split("\n"):
-        start, end = begin + len(shown) - len(shown.lstrip()), begin + len(shown.rstrip())
-        if any(map(str.isalnum, shown)):
-            marker = _MARKER.match(text, start, end)
-            if above != 1 or not blocks:
-                blocks.append([])
-            blocks[-1].append(Line(start, marker.end() if marker else start, end, start - begin, above))
-            above = 0
-        above += 1
-        begin += len(shown) + 1
-    lines: list[Line] = []
-    for rows in blocks:
-        lines.append(rows[0])
-        lengths = [row.column + row.end - row.start for row in rows]
-        width = max(lengths)
-        lower = any(text[row.start].islower() for row in rows[1:])
-        prose = text[rows[-1].end - 1] in ".!?" or (lower and sum(each > _RAGGED * width for each in lengths) > 2)
-        for row, following in pairwise(rows):
-            if _goes_on(text, lines[-1], row, following, width, prose):
-                lines[-1] = lines[-1]._replace(end=following.end)
-            else:
-                lines.append(following)
-    return lines
-
-
-def _goes_on(text: str, top: Line, row: Line, following: Line, width: int, prose: bool) -> bool:
-    """Whether prose that begins at `top` is wrapped between two rows of a block of this width: the first word of the
-    second had no room in the first. If that word begins with a lower-case letter, a little room is nothing, and the
-    text's first row may have lost its beginning. If not, the block has to be `prose`: it ends a sentence, or a row
-    begins with such a letter and three are about as long; and the second row is no other field or entry of a record."""
-    length, body = row.column + row.end - row.start, text[row.start : row.end]
-    if following.at > following.start or length < WRAPPED or _is_row(body) or _COLUMNS.search(body):
-        return False
-    needed = length + 1 + len(text[following.start : following.end].split(maxsplit=1)[0])
-    if text[following.start].islower():
-        return needed > _RAGGED * width or row.above == 0
-    if any(kind.match(text, top.start) and kind.match(text, following.start) for kind in (_FIELD, _STAMP)):
-        return False
-    flush = following.column in (row.column, row.column + row.at - row.start)
-    return flush and prose and text[row.end - 1] not in ".!?:;" and needed > width
-
-
-def is_heading(text: str, lines: list[Line], i: int) -> bool:
-    """Whether a line is the heading of what is below it: of Markdown; or a short one without a full stop that ends in a
-    colon, has a line indented below it, or begins with a capital after an empty line and is followed by an empty line,
-    a longer one or nothing."""
-    line, body = lines[i], text[lines[i].start : lines[i].end]
-    if line.at > line.start or len(lines) == 1:
-        return False
-    if _MARKDOWN.match(body):
-        return True
-    if len(body) > SHORT or _STOP.search(body) or FIELDS.search(body):
-        return False
-    if body.endswith(":"):
-        return True
-    below = lines[i + 1] if i + 1 < len(lines) else None
-    if below is not None and below.column > line.column:
-        return True
-    if line.above == 1 or not body[0].isalnum() or body[0].islower():
-        return False
-    return below is None or below.above > 1 or below.end - below.start > SHORT
-
-
-def is_item(text: str, line: Line) -> bool:
-    """Whether a line is an item of a list, a row of a table or a field of a record: the sentences of it are one."""
-    if line.at > line.start or _FIELD.match(text, line.start, line.end):
-        return True
-    return _is_row(text[line.start : line.end])
-
-
-def _is_row(body: str) -> bool:
-    cells = _ROW.search(body) if "|" in body or "\t" in body else _COMMAS.match(body)
-    return cells is not None
-
-
-def is_same_field(text: str, above: Line, line: Line) -> bool:
+def is_same_field(text: str, above: Block, line: Block) -> bool:
     """Whether two lines are parts of one field, as "Airports: 157" and "Airports - with paved runways: 64"."""
     name = _GROUP.match(text, above.start, above.end)
     return name is not None and text.startswith(f"{name[1]} - ", line.start)

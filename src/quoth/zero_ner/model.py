@@ -25,9 +25,9 @@ from quoth.corpus.corpus import Corpora
 from quoth.encoders.config import TokenConfig
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError, needs_torch
-from quoth.fields import Count, checked
+from quoth.fields import Count, checked, documented
 from quoth.hub import EncoderSource, is_luke, locate
-from quoth.index.options import Mode
+from quoth.index.options import LoadOptions, Mode
 from quoth.index.retriever import KeyAt, Retriever
 from quoth.model.base import CorpusModel, KeyRanking
 from quoth.model.calls import check_questions, place_of
@@ -56,6 +56,7 @@ class ZeroNER(CorpusModel):
         super().__init__(Retriever(corpora, encoder), encoder)
 
     @classmethod
+    @documented(LoadOptions)
     def from_pretrained(
         cls,
         name: str | Path | None = None,
@@ -75,10 +76,6 @@ class ZeroNER(CorpusModel):
             corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
                 Default: None.
             recognizer (Recognizer | None): What finds the entities, instead of the settings'. Default: None.
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16", "int8" or "auto", which is int8 or
-                bf16 on a processor that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
-            base (str | Path | None): Folder of the base encoder. Default: None (the shipped one).
 
         Returns:
             The model, ready to search.

@@ -24,9 +24,9 @@ from quoth.corpus.segment import Segment
 from quoth.errors import InputError, UnknownDocumentError, brief
 from quoth.fields import Count, checked
 from quoth.records import Document, Evidence
-from quoth.source_map import as_json
 from quoth.text.boundaries import STOP_WORDS, begins_note
 from quoth.text.terms import analyse, is_unspaced_character
+from quoth_sources.source_map import as_json
 
 MOST_CHARACTERS = 2000
 """A longer text is looked for, but not compared with what is nearest: that takes time as its length squared."""

@@ -1,1 +1,0 @@
-"""Quoth inside other programs: MCP, LangChain, LlamaIndex, Haystack, pipelines."""

@@ -1,1 +1,0 @@
-"""Corpora that are embedded and searched on several machines, by Ray."""

@@ -1,1 +1,0 @@
-"""The HTTP service and its page."""

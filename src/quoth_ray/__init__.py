@@ -1,0 +1,1 @@
+"""Corpora that are embedded and searched on several machines, by Ray; corpora at URLs."""

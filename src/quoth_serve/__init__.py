@@ -1,0 +1,1 @@
+"""Quoth inside other programs: the HTTP service and its page, MCP, LangChain, LlamaIndex, Haystack, pipelines."""

@@ -1,0 +1,61 @@
+"""The route that tells what `where` can go by.
+
+Knows how much of a field is told. Does not know how fields are counted.
+"""
+
+# No postponed annotations: FastAPI reads those of functions within functions.
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query
+from starlette.responses import Response
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.facets import LONGEST, Facet, joined
+from quoth_serve.batches import BatchQueue, aside
+from quoth_serve.originals import Opened
+from quoth_serve.problems import JSON
+from quoth_serve.replies import CorpusPlace, Fields
+
+MOST_FIELDS, MOST_VALUES = 50, 12
+
+
+def add_fields(api: FastAPI, view: Callable[..., Opened], reads: BatchQueue) -> None:
+    """Add the route; `view` opens corpora."""
+    counting = threading.Lock()
+
+    @api.get("/v1/fields", response_model=Fields)
+    async def fields(place: Annotated[CorpusPlace, Query()]) -> Response:
+        """The fields of the documents' metadata and their most frequent values: what `where` can go by."""
+        opened = await aside(view, place.corpus, place.snapshot)
+
+        def count() -> Response:
+            with counting:  # whoever waits finds it counted
+                return JSON(told(opened.corpora))
+
+        return await reads.reply(count)
+
+
+def told(corpora: Sequence[Corpus]) -> dict[str, Any]:
+    """The fields of some corpora, those that most documents have first, as `replies.Fields` has them."""
+    facets = joined(each.facets for each in corpora)
+    names = sorted((name for name in facets if len(name) <= LONGEST), key=lambda name: (-facets[name].documents, name))
+    return {
+        "documents": sum(each.num_documents for each in corpora),
+        "fields": [_field(name, facets[name]) for name in names[:MOST_FIELDS]],
+        "snapshots": {each.name: each.snapshot for each in corpora},
+    }
+
+
+def _field(name: str, facet: Facet) -> dict[str, Any]:
+    least, most = facet.ends or (None, None)
+    return {
+        "name": name,
+        "documents": facet.documents,
+        "distinct": None if facet.counts is None else len(facet.counts),
+        "values": [{"value": value, "documents": count} for value, count in facet.most_common(MOST_VALUES)],
+        "least": least,
+        "most": most,
+    }

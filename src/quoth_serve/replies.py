@@ -1,0 +1,274 @@
+"""The replies of the HTTP service, as its OpenAPI describes them: the JSON that `--json` prints, and where it is from.
+
+Knows: names and types, which are those of the records. Does not know: how a reply is made.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from quoth.records import NOT_FOUND, Match
+from quoth.records import Status as AnswerStatus
+from quoth_serve.requests import MOST, Number
+
+Snapshots = Annotated[dict[str, int], Field(description="The snapshot that was asked, by corpus.")]
+Notes = Annotated[
+    list[str], Field(description="What `where` could not compare: which fields have values that are not dates.")
+]
+Probability = Annotated[float | None, Field(description="Of an answer that a reader read, its chance of being right.")]
+
+
+class Reply(BaseModel):
+    """A reply, or a part of one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Location(Reply):
+    """Where something is in the file that a document was read from; what is not known is left out."""
+
+    page: int | None = None
+    rectangles: Annotated[
+        list[tuple[float, float, float, float]] | None,
+        Field(description="Left, top, right, bottom in per cent of the page, from its upper left."),
+    ] = None
+    sheet: str | None = None
+    cell: str | None = None
+    slide: int | None = None
+    element: str | None = None
+    line: int | None = None
+
+
+class Evidence(Reply):
+    """One place where a phrase occurs; `context` begins at `context_start` of the document."""
+
+    document_id: str
+    title: str
+    passage: int
+    start: int
+    end: int
+    context: str
+    score: float
+    corpus: str = ""
+    context_start: int = 0
+    path: Annotated[list[str], Field(description="The headings above it, the highest first.")] = []
+    location: Location | None = None
+
+
+class PredictionReply(Reply):
+    """A phrase and where it occurs. Offsets count code points."""
+
+    text: str
+    probability: Probability
+    log_score: float | None
+    score: Probability
+    token_str: str | None = None
+    sequence: str | None = None
+    answer: str | None = None
+    start: int | None = None
+    end: int | None = None
+    status: Annotated[
+        AnswerStatus,
+        Field(
+            description=f"answered: at or above the threshold; unsure: below it; not_found: {NOT_FOUND}, "
+            "and this only comes nearest."
+        ),
+    ]
+    abstained: Annotated[bool, Field(description="Whether the status is not answered.")]
+    evidence: list[Evidence]
+    num_places: int
+    parts: Annotated[list[str] | None, Field(description="The items of an answer that is a list.")] = None
+
+
+class Predictions(Reply):
+    """The answers, best first; a list of such lists if several were asked."""
+
+    predictions: list[PredictionReply] | list[list[PredictionReply]]
+    snapshots: Snapshots
+    notes: Notes = []
+
+
+class SentenceReply(Reply):
+    """A unit of a text that may answer (sentences, items, rows), its one place, and the best phrase inside it."""
+
+    text: str
+    probability: Annotated[float, Field(description="The chance that it answers.")]
+    evidence: list[Evidence]
+    answer: str
+    status: AnswerStatus
+
+
+class Answers(Predictions):
+    """Answers to a question, and the sentences that may answer it, best first; lists of such lists for several. Only a
+    reader gives sentences, and reads misspelt words as the corpus spells them."""
+
+    sentences: list[SentenceReply] | list[list[SentenceReply]]
+    shown: Annotated[
+        list[SentenceReply] | list[list[SentenceReply]],
+        Field(description="What a person is shown, in order: where a sure phrase stands, what else may answer."),
+    ]
+    status: Annotated[
+        AnswerStatus | list[AnswerStatus],
+        Field(description="That of the whole: answered if a phrase or a unit is sure."),
+    ]
+    read_as: Annotated[
+        str | list[str], Field(description='The question with misspelt words as the corpus spells them, or "".')
+    ]
+    look_in: Annotated[
+        Evidence | list[Evidence | None] | None, Field(description="The most relevant passage, if nothing is sure.")
+    ] = None
+
+
+class HitReply(Reply):
+    """A passage that was found."""
+
+    score: float | None
+    document_id: str
+    title: str
+    passage: int
+    start: int
+    end: int
+    text: str
+    metadata: dict[str, Any]
+    matches: list[Match]
+    corpus: str = ""
+    location: Location | None = None
+    words: Annotated[list[tuple[int, int]], Field(description="Characters of `text` that a query's word matches.")] = []
+
+
+class Hits(Reply):
+    """The passages, best first."""
+
+    passages: list[HitReply]
+    read_as: Annotated[str, Field(description='The query with misspelt words as the corpus spells them, or "".')]
+    snapshots: Snapshots
+    notes: Notes = []
+
+
+class Verified(Reply):
+    """Whether a text occurs in the corpus (ignoring white space and how quotation marks are typed), how often and
+    where; if not, what is nearest."""
+
+    occurs: bool
+    text: str
+    num_places: int
+    num_whole: Annotated[int, Field(description="Number of places where it is not part of a longer word or number.")]
+    places: list[Evidence]
+    nearest: list[Evidence]
+    snapshots: Snapshots
+    notes: Notes = []
+
+
+class CorpusPlace(Reply):
+    """Which corpus, and which of its snapshots."""
+
+    corpus: str | None = None
+    snapshot: Number | None = None
+
+
+class DocumentName(CorpusPlace):
+    """Which document."""
+
+    id: str
+
+
+class DocumentPlace(DocumentName):
+    """A document, and a range of its characters, which is cut at its end."""
+
+    start: Number = 0
+    end: Number | None = None
+
+
+class PagePlace(DocumentName):
+    """Which characters of which document, and how wide a picture of their page is to be."""
+
+    start: Number
+    end: Annotated[int, Field(ge=1, lt=MOST)]
+    width: Annotated[int, Field(ge=100, le=2000, description="Pixels.")] = 1000
+
+
+class DocumentReply(Reply):
+    """A document, or the part of it that was asked for."""
+
+    corpus: str
+    snapshot: int
+    id: str
+    title: str
+    metadata: dict[str, Any]
+    text: str
+    start: int
+    end: int
+    length: Annotated[int, Field(description="Characters of the whole text.")]
+
+
+class ValueReply(Reply):
+    """A value of a field, and how many documents have it."""
+
+    value: bool | int | float | str
+    documents: int
+
+
+class FieldReply(Reply):
+    """A field of the documents' metadata."""
+
+    name: str
+    documents: Annotated[int, Field(description="How many have it.")]
+    distinct: Annotated[int | None, Field(description="Number of its values; null if there are more than 1,000.")]
+    values: Annotated[list[ValueReply], Field(description="The most frequent, at most 12; none if distinct is null.")]
+    least: Annotated[float | str | None, Field(description="Of a field of numbers, or of dates, the least value.")]
+    most: float | str | None
+
+
+class Fields(Reply):
+    """What `where` can go by: the 50 fields that most documents have."""
+
+    documents: Annotated[int, Field(description="Number of documents.")]
+    fields: list[FieldReply]
+    snapshots: Snapshots
+
+
+class Written(Reply):
+    """What a write did."""
+
+    corpus: str
+    snapshot: Annotated[int, Field(description="The snapshot that has it, which is the one served from now on.")]
+    written: int = 0
+    deleted: int = 0
+
+
+class CorpusReply(Reply):
+    """A corpus and the snapshots that can be asked."""
+
+    name: str
+    documents: int
+    passages: int
+    snapshot: int
+    snapshots: list[int]
+    damaged: Annotated[list[str], Field(description="Damaged segments, which are not searched.")]
+
+
+class About(Reply):
+    """What is served."""
+
+    version: str
+    corpora: list[CorpusReply]
+    models: dict[str, Any]
+    modes: list[str]
+    vectors: Annotated[
+        dict[str, str],
+        Field(description="How far those of a corpus's passages are that are made meanwhile (complete, failed, none)."),
+    ] = {}
+    writable: bool
+    where: Annotated[bool, Field(description="Whether queries take `where`: not on a cluster.")] = True
+    files: Annotated[bool, Field(description="With --files: whether pages and files of documents can be had.")]
+    limits: dict[str, float]
+    examples: Annotated[list[str], Field(description="Questions that these corpora answer.")]
+
+
+class Status(Reply):
+    """Whether the service is well."""
+
+    status: str
+    damaged: Annotated[list[str], Field(description="Segments without which it answers, if any.")] = []
