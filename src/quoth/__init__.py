@@ -1,7 +1,7 @@
 """Quoth: language models that quote. They answer only with phrases that occur in a corpus, and show where.
 
-This module knows the public names and which module each comes from. It imports none of them until one is
-asked for, so `import quoth` is fast and needs no torch.
+This module knows the public names and the module of each. It imports a module on first use, so `import quoth` is fast
+and needs no torch.
 """
 
 import sys
@@ -80,7 +80,7 @@ if not TYPE_CHECKING:  # or a checker would take any name for a public one
     __all__ = sorted([*_HOMES, "__version__", "errors"])
 
     def __getattr__(name: str) -> Any:
-        """Import the public name `name` from its module, the first time it is asked for."""
+        """Import the public name `name` from its module on first use."""
         if name == "errors":
             return import_module("quoth.errors")
         if name in _moved.NAMES:

@@ -1,4 +1,4 @@
-"""Settings that are saved next to what they describe.
+"""Settings stored next to what they describe.
 
 Knows: how a settings record becomes JSON and back, refusing what it does not know.
 Does not know: what the settings mean.
@@ -47,9 +47,9 @@ class ModelConfig(Config):
     revision: Annotated[str | None, "The revision of a base on a hub."] = None
 
     def own_base(self, folder: Path | None) -> str:
-        """The base encoder, if the model's own folder has it; else "", and it is looked for by its name."""
+        """The base encoder, if the model's own folder has it; else "", and it is looked up by name."""
         return str(folder) if folder is not None and (folder / "config.json").is_file() else ""
 
     def placed(self, folder: Path) -> Self:
-        """The settings as they are read from a folder, for a model that may have other models inside it."""
+        """The settings as read from a folder, for a model that may contain other models."""
         return self

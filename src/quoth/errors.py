@@ -18,7 +18,7 @@ from quoth_sources.errors import few as few
 
 
 class RecordError(InputError):
-    """A record, or a whole file of documents (`line` is 0), that cannot be used. `remedy` ends the message."""
+    """An unusable record, or a whole unusable file (`line` is 0). `remedy` ends the message."""
 
     def __init__(self, file: str, line: int, reason: object, remedy: str, cause: Exception | None = None) -> None:
         super().__init__(f"{file}:{line}: {reason}; {remedy}" if line else f"{file}: {reason}; {remedy}")
@@ -26,8 +26,8 @@ class RecordError(InputError):
 
     @property
     def is_passing(self) -> bool:
-        """Whether the same bytes may be read another time: the system refused them, or it took too long by the clock.
-        EFBIG is of the bytes: they unpack to too much."""
+        """Whether a retry may succeed: the system refused the read, or it timed out. EFBIG is permanent: the bytes
+        unpack to too much."""
         cause = self.__cause__
         while cause is not None:
             if isinstance(cause, TimeoutError) or (isinstance(cause, OSError) and cause.errno not in (None, EFBIG)):
@@ -49,7 +49,7 @@ class ModelNotFoundError(UserError):
 
 
 class EncoderMismatchError(UserError):
-    """The keys on disk were made by a different model from the one that searches them."""
+    """The keys on disk belong to a different model from the one searching them."""
 
 
 class LockedError(UserError):
@@ -70,7 +70,7 @@ class CorruptionError(QuothError):
 
 @contextmanager
 def needs_torch(what: str) -> Iterator[None]:
-    """Raises InputError, with the remedy, if PyTorch, or a package that trains with it, is missing inside."""
+    """Raises InputError, with the remedy, if the body lacks PyTorch or a package that trains with it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -82,7 +82,7 @@ def needs_torch(what: str) -> Iterator[None]:
 
 
 def nearest(name: object, allowed: Iterable[str]) -> str:
-    """ "; did you mean …?" with the allowed name that is spelled most alike; "" where none is near."""
+    """ "; did you mean …?" with the allowed name closest in spelling; "" if none is close."""
     alike = get_close_matches(str(name), list(allowed), n=1)
     return f"; did you mean {alike[0]}?" if alike else ""
 
@@ -104,11 +104,11 @@ def advising(corpus: Path) -> Iterator[None]:
 
 
 class TrainingError(QuothError):
-    """A training run that cannot continue; what it has saved so far is kept."""
+    """A training run cannot continue; its checkpoints are kept."""
 
 
 class DamageWarning(UserWarning):
-    """A segment of a corpus is damaged: the corpus is open without its documents, or its words are made again."""
+    """A segment of a corpus is damaged: the corpus opens without its documents, or its words are rebuilt."""
 
 
 class ComparisonWarning(UserWarning):

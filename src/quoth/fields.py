@@ -1,4 +1,4 @@
-"""The fields of options and settings: what each may be and what it means, said once and checked here.
+"""The fields of options and settings: type, bounds and meaning, declared once and checked here.
 
 `top_k: Annotated[int, Ge(1), "Number of answers."] = 5` has a field's type, bounds, meaning and default. Bounds are
 those of `annotated_types`, and `Has`.
@@ -39,7 +39,7 @@ class Has:
 
 @dataclass(frozen=True, slots=True)
 class Such:
-    """A good value of a field whose default is none."""
+    """An example value for a field whose default is None."""
 
     value: Any
 
@@ -89,19 +89,18 @@ def fields_of(record: Any) -> dict[str, Field]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """Base of records whose fields are checked when they are made. Raises InputError."""
+    """Base of records whose fields are checked on construction. Raises InputError."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         self.check()
 
     def check(self) -> None:
-        """Raises InputError if values that are allowed one by one do not go together."""
+        """Raises InputError if individually valid values do not go together."""
 
 
 def check_fields(record: Any, prefix: str = "") -> None:
-    """Raises InputError if a field's value is not allowed. What JSON has as a list or an object becomes a tuple or a
-    record."""
+    """Raises InputError if a field's value is not allowed. JSON lists and objects become tuples and records."""
     kind: Any = type(record)
     for name, field in fields_of(kind).items():
         value = getattr(record, name)
@@ -136,7 +135,7 @@ def _as_tuples(value: Any) -> Any:
 
 
 def described(record: type[_Record]) -> type[_Record]:
-    """A record whose `help` says of every field its type without bounds, its meaning and its default."""
+    """A record whose `help` lists every field's type without bounds, meaning and default."""
     of: Any = record
     known, shape = fields_of(of), inspect.signature(of.__init__)
     taken = [
@@ -166,8 +165,7 @@ def lines_of(record: Any) -> dict[str, str]:
 
 
 def told(field: Field, open_: str | None) -> str:
-    """What a field means, and its default, if the meaning does not say that; `open_` is said of one that is left
-    open."""
+    """A field's meaning and, unless the meaning mentions it, its default; `open_` stands for an unset one."""
     if "default" in field.meaning.lower():
         return field.meaning
     if open_ is not None and field.default in (None, "default"):
@@ -197,7 +195,7 @@ def with_options(text: str | None, names: Iterable[str], record: Any) -> str:
 
 
 def spelled(kind: Any) -> str:
-    """A type as one writes it, without its bounds."""
+    """A type as written in code, without its bounds."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return spelled(inner[0])

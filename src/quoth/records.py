@@ -1,7 +1,7 @@
 """The frozen records that pass between rooms, and the rankings that show them: in a notebook, and as a table.
 
-They know how a phrase is addressed (characters of the original document), how a prediction is written as a dictionary,
-HTML, and pandas where it is installed; they do not know where they come from or how they were found.
+They know how a phrase is addressed (characters of the original document) and how a prediction becomes a dictionary,
+HTML, or a pandas row if pandas is installed; they do not know where they come from or how they were found.
 """
 
 import math
@@ -17,17 +17,17 @@ from quoth_sources.source_map import Located, as_json
 EXCERPT = 160
 """Characters shown before a phrase, and after it."""
 LEAST_SHOWN = 0.05
-"""The chance from which a unit of a text is shown."""
+"""The minimum probability of a unit that is displayed."""
 PLACES = 3
-"""Places of a prediction that are shown."""
+"""Places displayed per prediction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A source text as it came, with its id, title and any further fields.
+    """A source text, unchanged, with its id, title and any further fields.
 
-    `source_map` says where the text is in the file that it was read from, `blocks` what the file marks in it
-    (`quoth_sources.blocks`); without any they are guessed when the document is added.
+    `source_map` locates the text in its source file, `blocks` are the file's own structure (`quoth_sources.blocks`); if
+    absent, they are guessed when the document is added.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Document:
 @dataclass(frozen=True, slots=True)
 class Passage(Located):
     """A character range of a document: `text == document.text[start:end]`. `source_map` is that part of its map, and
-    `blocks` are its blocks, in characters of the document; `headings` stand above it, with their levels."""
+    `blocks` are its blocks, in characters of the document; `headings` are those above it, with levels."""
 
     row: int
     document_id: str
@@ -55,8 +55,8 @@ class Passage(Located):
     headings: Headings = ()
 
     def path(self, at: int = 0) -> tuple[str, ...]:
-        """The headings above the passage, or above a character of its document inside it, the highest first; without
-        one that repeats the title."""
+        """The headings above the passage, or above character `at` of its document, outermost first, without one that
+        repeats the title."""
         above = self.headings
         for start, end, kind, level in self.blocks:
             if kind == "heading" and end <= at:
@@ -67,7 +67,7 @@ class Passage(Located):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Why a passage was found: the key of it that is nearest to `query`, a part of what was asked, and how near.
+    """Why a passage was found: its key nearest to `query`, a part of the question, and their similarity.
 
     The key is `document.text[start:end]`, or the title where `start == end`.
     """
@@ -81,9 +81,9 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that a search found in the corpus of this name; a higher score is better.
+    """A passage found by a search, and the name of its corpus; a higher score is better.
 
-    `matches` say by which of its keys, where known.
+    `matches` are the keys that matched, where known.
     """
 
     passage: Passage
@@ -92,7 +92,7 @@ class Hit:
     corpus: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON has it: the passage's fields, `passage` for its row, its score and its matches."""
+        """The hit as JSON: the passage's fields, with its row as `passage`, its score and its matches."""
         passage = self.passage
         return {
             "score": float(self.score),
@@ -113,8 +113,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class PassageShare:
-    """What one passage z adds to the likelihood of an answer y to a text x: log p(z|x), log p(y|z,x), and its share of
-    p(y|x), which is p(z|y,x) = p(y|z,x) p(z|x) / p(y|x). `passage` is None, and `corpus` "", for the null document.
+    """What a passage z adds to the likelihood of an answer y to a text x: log p(z|x), log p(y|z,x), and its share of
+    p(y|x): p(z|y,x) = p(y|z,x) p(z|x) / p(y|x). `passage` is None, and `corpus` "", for the null document.
     """
 
     passage: Passage | None
@@ -126,8 +126,8 @@ class PassageShare:
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """log p(y|x) of an answer y, which is cut into word `pieces`, in the blank of a text x, and what each passage adds
-    to it: the nearest first, the null document last. Their shares sum to 1.
+    """log p(y|x) of an answer y, split into word `pieces`, in the blank of a text x, and the contribution of each
+    passage: nearest first, the null document last. Their shares sum to 1.
     """
 
     answer: str
@@ -141,7 +141,7 @@ class Likelihood:
         return math.exp(self.log_probability)
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as JSON has it, with `probability`."""
+        """The record as JSON, with `probability`."""
         return {"probability": self.probability, **as_json(self)}
 
 
@@ -166,10 +166,10 @@ class TaggedText:
 class Evidence(Located):
     """One place where a predicted phrase occurs: `document.text[start:end]` is the phrase.
 
-    `passage` is the passage's row and `context` its text, which begins at `context_start` of the document,
-    so that `context[start - context_start : end - context_start]` is the phrase too. `score` is this
-    occurrence's share of the prediction's probability; the shares of all its occurrences sum to it, quoted or not.
-    `path` are the headings above it, the highest first.
+    `passage` is the passage's row and `context` its text, starting at `context_start` in the document, so
+    `context[start - context_start : end - context_start]` is the phrase too. `score` is this occurrence's share of the
+    prediction's probability; the shares of all occurrences, listed or not, sum to it. `path` are the headings above it,
+    outermost first.
     """
 
     document_id: str
@@ -186,20 +186,20 @@ class Evidence(Located):
 
 
 Status = Literal["answered", "unsure", "not_found"]
-"""What a prediction is: an answer; an answer that may well be wrong; or only what comes nearest to one."""
+"""An answer; an answer that may well be wrong; or only the nearest match."""
 NOT_FOUND = "no answer was found in the passages that were read"
-"""What `not_found` means, as people are told."""
+"""The message for `not_found`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A phrase of the corpus, the log of its score, its probability, and where it occurs, best place first.
+    """A phrase of the corpus, its log score, its probability, and where it occurs, best place first.
 
-    `evidence` are the best of its places, `num_places` is how many there are. `sequence` is the query with its blank
-    filled, or "" if there was no blank (`ask`). `status`: "answered" if the probability is at or above the threshold
-    that was asked for (`min_probability`), "unsure" if it is below, and "not_found" if even the best of its ranking is
-    so improbable that the passages that were read do not say. If a question asks for several things, the answer may be
-    a list as it stands in a text ("Russia and China"), and `parts` its items.
+    `evidence` are its best places, `num_places` counts them all. `sequence` is the query with its blank filled, or ""
+    if there was none (`ask`). `status`: "answered" if the probability reaches the requested threshold
+    (`min_probability`), "unsure" if it does not, and "not_found" if even the best of the ranking is so improbable that
+    the passages read do not say. If a question asks for several things, the answer may be a list as written in a text
+    ("Russia and China"), with its items in `parts`.
     """
 
     text: str
@@ -224,7 +224,7 @@ class Prediction:
         return Predictions([self])._repr_html_()
 
     def with_probability(self, probability: float, max_evidence: int | None = None) -> "Prediction":
-        """The prediction with another probability, of which its best places (None: all) have the shares they had."""
+        """The prediction with another probability; its best places (None: all) keep their shares of it."""
         scale = probability / self.probability if self.probability else 0.0
         evidence = tuple(replace(place, score=place.score * scale) for place in self.evidence[:max_evidence])
         return replace(self, probability=probability, evidence=evidence)
@@ -236,16 +236,15 @@ class Prediction:
 
     @property
     def abstained(self) -> bool:
-        """Whether it is no answer: `status` is "unsure" or "not_found"."""
+        """Whether this is not an answer: `status` is "unsure" or "not_found"."""
         return self.status != "answered"
 
     def to_dict(self) -> dict[str, Any]:
-        """The prediction as JSON has it, on the command line and over HTTP.
+        """The prediction as JSON, on the command line and over HTTP.
 
-        `text`, `probability`, `log_score`, `status`, `abstained`, `evidence` and `num_places` are named as here. Next
-        to them are the keys of the Hugging Face pipelines: `score` (the probability), `token_str`, `sequence` of
-        fill-mask, if a blank was filled; else `score`, `answer`, `start`, `end` of question-answering. A list has
-        `parts`.
+        `text`, `probability`, `log_score`, `status`, `abstained`, `evidence` and `num_places` keep their names. The
+        keys of the Hugging Face pipelines are added: `score` (the probability), and fill-mask's `token_str` and
+        `sequence` if a blank was filled, else question-answering's `answer`, `start` and `end`. A list has `parts`.
         """
         best = self.evidence[0] if self.evidence else None
         theirs: dict[str, Any] = {"token_str": self.text, "sequence": self.sequence}
@@ -265,7 +264,7 @@ class Prediction:
         }
 
     def to_row(self) -> dict[str, Any]:
-        """The prediction with its best place, without nesting: a row of a table."""
+        """The prediction with its best place as a flat dictionary: a table row."""
         own = ("text", "probability", "log_score", "status", "abstained")
         of_place = ("document_id", "title", "passage", "start", "end", "context", "corpus")
         best = self.evidence[0] if self.evidence else None
@@ -275,8 +274,8 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A unit of a text that may answer a question (sentences, items, rows), the chance that it does, and the one place
-    where it stands. `answer` is the best phrase inside it, which may answer by itself. `status`: as a prediction's."""
+    """A unit of text that may answer a question (sentences, items, rows), the chance that it does, and its one place.
+    `answer` is the best phrase inside it, which may answer by itself. `status` is as in a prediction."""
 
     text: str
     probability: float
@@ -288,7 +287,7 @@ class Sentence:
         return f"Sentence({self.text!r}, {self.probability:.0%}, {self.evidence[0].document_id!r})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The sentence as JSON has it."""
+        """The sentence as JSON."""
         return as_json(self)
 
 
@@ -296,13 +295,13 @@ R = TypeVar("R", Prediction, Hit)
 
 
 class _Ranking(list[R]):
-    """Best first: a list that shows itself in a notebook, and as a table. `read_as` is what was asked, with misspelt
-    words as the corpus spells them, or "" if it was read as given."""
+    """A list, best first, that renders in a notebook and converts to a table. `read_as` is the query with misspellings
+    corrected, or "" if it was read as given."""
 
     read_as = ""
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame, a row for each, with its place; a prediction's is its best one.
+        """A pandas DataFrame with one row per item and its place (the best one of a prediction).
 
         Raises:
             InputError: pandas is not installed.
@@ -310,7 +309,7 @@ class _Ranking(list[R]):
         try:
             import pandas
         except ImportError:
-            raise InputError("to_pandas() takes pandas, which is not installed; pip install pandas") from None
+            raise InputError("to_pandas() needs pandas, which is not installed; pip install pandas") from None
         return pandas.DataFrame([each.to_row() for each in self])
 
     def _html(self, told: str, show: Callable[[R], str]) -> str:
@@ -320,9 +319,9 @@ class _Ranking(list[R]):
 
 
 class Predictions(_Ranking[Prediction]):
-    """A ranking of predictions, best first. A reader's answer to a question also has `sentences`, those that may answer
-    it, best first, and `read_as`: the question with misspelt words as the corpus spells them ("" if there are none).
-    If nothing is sure, `look_in` is the passage that is most relevant."""
+    """A ranking of predictions, best first. A reader's answer to a question also has `sentences` that may answer it,
+    best first, and `read_as`: the question with misspellings corrected ("" if there are none). If nothing is sure,
+    `look_in` is the most relevant passage."""
 
     look_in: Evidence | None = None
 
@@ -332,8 +331,8 @@ class Predictions(_Ranking[Prediction]):
 
     @property
     def shown(self) -> list[Sentence]:
-        """What a person sees, in order: the units of the texts that may answer, that of a sure phrase first; without
-        units the phrases themselves."""
+        """What to display, in order: the units that may answer, starting with that of a sure phrase; without units, the
+        phrases."""
         units = [each for each in self.sentences if each.probability >= LEAST_SHOWN]
         if not self or (units and self[0].abstained):
             return units
@@ -347,8 +346,8 @@ class Predictions(_Ranking[Prediction]):
 
     @property
     def status(self) -> Status:
-        """That of the whole: "answered" if the best prediction is, or the best unit; else the best prediction's;
-        "not_found" if there is none."""
+        """Overall status: "answered" if the best prediction or unit is; else the best prediction's; "not_found" if
+        empty."""
         if any(each.status == "answered" for each in self.sentences[:1]):
             return "answered"
         return self[0].status if self else "not_found"
@@ -362,15 +361,15 @@ class Predictions(_Ranking[Prediction]):
 
 
 class Hits(_Ranking[Hit]):
-    """A ranking of passages, best first. `read_as` is the query with misspelt words as the corpus spells them, if the
-    mode is "auto" and there are any."""
+    """A ranking of passages, best first. `read_as` is the query with misspellings corrected, if the mode is "auto" and
+    there are any."""
 
     def _repr_html_(self) -> str:
         return self._html("" if self else "no passage of the corpus matches", _hit)
 
 
 def is_within(place: Evidence, whole: Evidence) -> bool:
-    """Whether a place is a part of another, or all of it."""
+    """Whether a place is inside another, or equal to it."""
     same = (place.corpus, place.document_id) == (whole.corpus, whole.document_id)
     return same and whole.start <= place.start and place.end <= whole.end
 
@@ -413,7 +412,7 @@ def _hit(hit: Hit) -> str:
 
 
 def _excerpt(text: str, marked: Sequence[tuple[int, int]]) -> str:
-    """The text around the first marked range, with what is marked highlighted."""
+    """The text around the first marked range, with marks highlighted."""
     first, last = marked[0] if marked else (0, 0)
     start, end = max(first - EXCERPT, 0), min(max(last, first) + EXCERPT, len(text))
     parts, at = ["…" if start else ""], start
@@ -431,5 +430,5 @@ def _source(place: Passage | Evidence, corpus: str = "") -> str:
 
 
 def _text(text: str) -> str:
-    """Text of a corpus as it can be put into a page: no markup, nothing that turns the rest of the line around."""
+    """Corpus text escaped for a page: no markup, and bidirectional marks cannot affect the rest of the line."""
     return f"<bdi>{escape(text.encode('utf-8', 'replace').decode())}</bdi>" if text else ""

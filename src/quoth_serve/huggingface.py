@@ -1,6 +1,6 @@
-"""Pipelines with the arguments and results of Hugging Face's, on a given context as on a corpus.
+"""Pipelines with the arguments and results of Hugging Face's, on a context or a corpus.
 
-Knows: what transformers 4 takes and gives. Does not know: how passages are read and blanks filled.
+Knows: the inputs and outputs of transformers 4. Does not know: how passages are read and blanks filled.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from quoth.records import Document, Passage, Prediction, Predictions
 
 Answer = dict[str, Any]
 _EVERY = 100_000
-"""The number of phrases that are ranked if only targets are wanted."""
+"""The number of phrases to rank if only targets are wanted."""
 _WHOLE = 20
-"""A context of no more passages is searched whole, whatever words it shares with the text."""
+"""A context of up to this many passages is searched whole, regardless of shared words."""
 _DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
@@ -47,27 +47,27 @@ def pipeline(
     base: str | Path | None = None,
     **options: Any,
 ) -> Callable[..., Any]:
-    """A pipeline that is called as Hugging Face's of that task is, and gives dictionaries with the same keys.
+    """A pipeline with the calls of Hugging Face's for that task, returning dictionaries with the same keys.
 
     Args:
         task (str): "question-answering" or "fill-mask".
         model (str | Path | None): A reader for questions, an NPM for blanks. Default: quoth-reader, quoth-mini.
-        corpus (Corpus | str | Path | None): What is searched if a call gives no context: a corpus or the path of one,
-            or a list of them. Default: None.
+        corpus (Corpus | str | Path | None): What to search if a call passes no context: a corpus or the path of one, or
+            a list of them. Default: None.
         device (int | str | None): "cpu", "cuda", "cuda:1" or "mps", or a number: -1 for the CPU, 1 for "cuda:1".
-            Default: the best there is.
+            Default: the best available.
         dtype (str | None): Precision: "fp32", "bf16", "fp16", "int8" or "auto", also as torch names them.
             Default: "auto".
         base (str | Path | None): Folder of the base encoder. Default: None (the shipped one).
         options (Any): Arguments of the calls, which a call may override.
 
     Returns:
-        The pipeline, a `QuestionAnswering` or a `FillMask`, to be called as they say.
+        The pipeline, a callable `QuestionAnswering` or `FillMask`.
 
     Raises:
         InputError: Another task, or a model of another kind.
         ModelNotFoundError: No model of that name, or its weights are missing or damaged.
-        TypeError: An option that the calls do not take.
+        TypeError: An option the calls do not take.
 
     Example:
         >>> from quoth_serve.huggingface import pipeline
@@ -99,7 +99,7 @@ def pipeline(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question, and the context that is read for it; None: the corpus."""
+    """A question, and the context to read for it; None: the corpus."""
 
     question: str
     context: str | None
@@ -130,22 +130,21 @@ class QuestionAnswering:
             inputs: A question and a context; or a dictionary with the keys question and context, or a list of them; or,
                 on a corpus, a question or a list of questions.
             question (str | list[str]): One question or several.
-            context (str | list[str]): What to read: one for all, or one for each question. Default: the corpus.
+            context (str | list[str]): The text to read: one for all, or one per question. Default: the corpus.
             top_k (int): Number of answers. Default: 1.
-            doc_stride (int): Tokens by which the windows of a long context overlap. Default: the model's (96).
-            max_answer_len (int): Tokens of an answer, or of an item of a list, at most. Default: the model's (20).
-            max_seq_len (int): Tokens that the model reads at a time, question included. Default: the model's (384).
-            max_question_len (int): Tokens of a question; what is longer is cut. Default: the model's (96).
-            handle_impossible_answer (bool): Whether "" may be an answer: what was read does not say. Default:
-                False.
+            doc_stride (int): Overlap in tokens of the windows of a long context. Default: the model's (96).
+            max_answer_len (int): Maximum tokens of an answer, or of a list item. Default: the model's (20).
+            max_seq_len (int): Tokens the model reads at a time, question included. Default: the model's (384).
+            max_question_len (int): Tokens of a question; longer ones are cut. Default: the model's (96).
+            handle_impossible_answer (bool): Whether "" (the text does not say) may be an answer. Default: False.
             align_to_words (bool): Accepted, without effect: no answer ever cuts a word. Default: True.
 
         Returns:
             A dictionary with score, start, end and answer; a list of them, best first, if there are several (or none);
             for several questions a list of these. On a context `score` is an answer's share of all spans and of "no
             answer", and `context[start:end]` is the answer. On a corpus it is the chance of being right, start and end
-            count in the document `document_id`, and there is all that `Prediction.to_dict` has; and `read_as`, the
-            question with misspelt words as the corpus spells them, if there are any.
+            count in the document `document_id`, and everything in `Prediction.to_dict` is added; and `read_as`, the
+            question with misspellings corrected, if there are any.
 
         Raises:
             InputError: No question, neither context nor corpus, or a number out of bounds.
@@ -183,7 +182,7 @@ class QuestionAnswering:
 def _answers(reader: Reader, questions: Sequence[str], top_k: int, keep: Keep) -> list[Predictions]:
     """The answers from the corpus."""
     if questions and not reader.corpora:
-        raise InputError("no context to read; give context=…, or make the pipeline with corpus=…")
+        raise InputError("no context to read; pass context=…, or create the pipeline with corpus=…")
     return reader.answers(questions, ReaderAskOptions(top_k=top_k), keep=keep) if questions else []
 
 
@@ -272,8 +271,8 @@ class FillMask:
 
         Args:
             inputs (str | list[str]): Texts, each with one blank: `[MASK]`, `<mask>` or `___`.
-            targets (str | list[str]): The only phrases that are wanted, ignoring case. Those that occur in what is
-                searched are listed, ranked by NPM alone, with their shares of all phrases. Default: None, any.
+            targets (str | list[str]): The only phrases wanted, ignoring case. Those found are listed, ranked by NPM
+                alone, with their shares of all phrases. Default: None, any.
             top_k (int): Number of phrases. Default: 5.
             context (str): A text whose phrases fill the blank. Default: the corpus.
 
@@ -288,7 +287,7 @@ class FillMask:
         texts = [inputs] if isinstance(inputs, str) else list(inputs)
         wanted = [targets] if isinstance(targets, str) else targets
         if wanted is not None and not wanted:
-            raise InputError("targets is empty; give one or more, or leave it out")
+            raise InputError("targets is empty; pass one or more, or omit it")
         for text in texts:
             check_blank(str(text))
         options: dict[str, Any] = {"top_k": top_k, "max_evidence": 1}
@@ -304,7 +303,7 @@ class FillMask:
     def _fill(self, texts: Sequence[str], context: str | None, options: dict[str, Any]) -> list[Predictions]:
         if context is None:
             if not self.npm.corpora:
-                raise InputError("no text to quote from; give context=…, or make the pipeline with corpus=…")
+                raise InputError("no text to quote from; pass context=…, or create the pipeline with corpus=…")
             return self.npm.fill(texts, **options)
         with TemporaryDirectory(prefix="quoth-") as folder:
             corpus = Corpus.create(Path(folder) / "context.quoth")

@@ -49,11 +49,11 @@ def union(boxes: Iterable[Rectangle]) -> Rectangle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """A place in a file: what is known of it, counted from 1; None or "" otherwise.
+    """A place in a file, counted from 1; None or "" where not known.
 
     `rectangles` are (left, top, right, bottom) on the page, in per cent of its width and height, from its upper left.
-    `element` is a path (`body > p:nth-of-type(2)`) or a name (`paragraph 12`). Of a range that goes on in another place
-    this is the first.
+    `element` is a path (`body > p:nth-of-type(2)`) or a name (`paragraph 12`). For a range over several places, this is
+    the first.
     """
 
     page: int | None = None
@@ -70,7 +70,7 @@ class Location:
         return ", ".join([*named, *filter(None, [self.element])])
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known of the place, as JSON has it."""
+        """The known parts of the place, as JSON."""
         known = {name: getattr(self, name) for name in self.__slots__ if self._has(name)}
         return known | ({"rectangles": [[*each] for each in self.rectangles]} if self.rectangles else {})
 
@@ -79,7 +79,7 @@ class Location:
 
 
 class Located:
-    """What a record has that says where its characters are in a file, by its `source_map`."""
+    """Base of records whose `source_map` locates their characters in a file."""
 
     __slots__ = ()
 
@@ -89,15 +89,15 @@ class Located:
         end: int
 
     def locate(self) -> Location | None:
-        """Where it is in the file that it was read from: page and rectangles, cell, slide, element or line.
+        """Where it is in its source file: page and rectangles, cell, slide, element or line.
 
-        None for a record, such as a line of JSONL, or if the file was read before Quoth kept such maps.
+        None for records, such as lines of JSONL, or if the file was read by a version without such maps.
         """
         return locate(self.source_map, self.start, self.end)
 
 
 def as_json(record: "DataclassInstance") -> dict[str, Any]:
-    """A record as `asdict` has it, and those inside, with `location` in place of a `source_map`."""
+    """A record as by `asdict`, recursively, with `location` in place of a `source_map`."""
     return asdict(record, dict_factory=_with_location)
 
 

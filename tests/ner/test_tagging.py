@@ -170,7 +170,7 @@ def test_mistakes(folder: Path, tmp_path: Path) -> None:
         run_recipe("tagger", [str(file)], tmp_path / "out", {}, model="quoth-mini")
     with pytest.raises(TrainingError, match="the loss is nan at step"):
         run_recipe("tagger", [str(file)], tmp_path / "out", {"learning_rate": "1e30", "epochs": "9"}, model=str(folder))
-    with pytest.raises(InputError, match="lora_rank is 0; it must be 1 or more, as a tagger is an adapter"):
+    with pytest.raises(InputError, match="lora_rank is 0; it must be 1 or more: a tagger is an adapter"):
         TaggingConfig(lora_rank=0)
     with pytest.raises(InputError, match="lowercase is 2; it must be from 0 to 1"):
         TaggingConfig(lowercase=2)

@@ -374,7 +374,7 @@ def test_negatives_that_are_kept_are_those_of_the_same_passages(tmp_path: Path) 
         ([""], {"epochs": "0"}, "epochs is 0.0; it must be above 0"),
         ([""], {"unanswerable": "2"}, "unanswerable is 2.0; it must be from 0 to 1"),
         ([""], {"head": "biaffine"}, "head is 'biaffine'; it must be one of ends, mlp"),
-        ([""], {"lora_rank": "8"}, "it must be 0, as all of a reader's weights are trained"),
+        ([""], {"lora_rank": "8"}, "it must be 0: all of a reader's weights are trained"),
     ],
 )
 def test_mistakes(

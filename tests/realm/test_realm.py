@@ -483,7 +483,7 @@ def test_what_cannot_be_asked_is_said(realm: REALM) -> None:
             ask(passages=0)
         with pytest.raises(InputError, match="top_k is 0"):
             ask(top_k=0)
-        with pytest.raises(InputError, match="exclude has 2 collections for 1 texts; give one for each"):
+        with pytest.raises(InputError, match="exclude has 2 collections for 1 texts; pass one per text"):
             ask(exclude=[[1], [2]])
     with pytest.raises(InputError, match="mode is 'best'; it must be one of auto, bm25, dense, hybrid"):
         realm.search("a", mode="best")  # type: ignore[arg-type]
@@ -623,7 +623,7 @@ def test_arguments_are_spread_over_texts() -> None:
     assert for_each(np.array([3, 1]), 2) == [{1, 3}, {1, 3}]  # type: ignore[arg-type]
     assert for_each([[1], {2}], 2) == [{1}, {2}]
     for exclude in ([[1]], [[1], [2], [3]], [[1], [2], 3]):
-        with pytest.raises(InputError, match="collections for 2 texts; give one for each"):
+        with pytest.raises(InputError, match="collections for 2 texts; pass one per text"):
             for_each(exclude, 2)  # type: ignore[arg-type]
     check_questions(["Who?"])
     with pytest.raises(InputError, match="the question is empty"):

@@ -207,9 +207,9 @@ def test_what_cannot_be_read_is_refused(
 
 
 def test_without_a_corpus_a_context_is_required(reader: quoth.Reader, fill: FillMask) -> None:
-    with pytest.raises(InputError, match="no context to read; give context"):
+    with pytest.raises(InputError, match="no context to read; pass context"):
         QuestionAnswering(quoth.Reader(reader.reader))(QUESTION)
-    with pytest.raises(InputError, match="no text to quote from; give context"):
+    with pytest.raises(InputError, match="no text to quote from; pass context"):
         FillMask(quoth.NPM(fill.npm.encoder))(BLANK)
     with pytest.raises(InputError, match="targets is empty"):
         fill(BLANK, targets=[])

@@ -1,7 +1,7 @@
 """A corpus on disk: add, replace, delete, compact, verify; any number of readers and one writer.
 
-Knows who may write, and when. Does not know what can be read (`snapshot`), in which order things reach the disk
-(`writer`), models or vectors.
+Knows who may write, and when. Does not know what can be read (`snapshot`), the order of writes to disk (`writer`),
+models or vectors.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 class Corpus(CorpusView):
     """Documents, split into passages, in a folder.
 
-    Make one with `Corpus.create` and open it with `Corpus.open`. Reading sees one snapshot: the latest at the moment of
-    opening, or of this object's last write or `refresh`. One process writes at a time (LockedError names the other);
-    any number read. If a method raises, nothing is committed. A passage's row is never given to another passage.
+    Make one with `Corpus.create` and open it with `Corpus.open`. Reads see one snapshot: the latest when the corpus was
+    opened, or at this object's last write or `refresh`. One process writes at a time (LockedError names the other); any
+    number read. If a method raises, nothing is committed. A passage's row is never reused.
 
     Example:
         >>> mine = quoth.Corpus.create("mine.quoth")
@@ -61,14 +61,14 @@ class Corpus(CorpusView):
     def create(cls, path: str | Path, splitter: str = DEFAULT_SPLITTER) -> "Corpus":
         """Make a new, empty corpus.
 
-        A corpus that was begun there but never got a document is begun again.
+        If `path` has a corpus that never got a document, it is started over.
 
         Args:
-            path (str | Path): The folder to make, by custom NAME.quoth.
-            splitter (str): How texts become passages: "blocks:120" (up to 120 words, cut at the end of a paragraph, of
-                a line of a list, a record or a table, or of a sentence), "words:120" (at sentence ends alone),
-                "fixed:100" (exactly 100 words) or "tokens:256:TOKENIZER" (up to 256 tokens of a tokenizer, given by
-                folder or hub id). Default: "blocks:120".
+            path (str | Path): The folder to make, by convention NAME.quoth.
+            splitter (str): How texts are split: "blocks:120" (up to 120 words, cut at the end of a paragraph, of a line
+                of a list, record or table, or of a sentence), "words:120" (at sentence ends only), "fixed:100" (exactly
+                100 words) or "tokens:256:TOKENIZER" (up to 256 tokens of a tokenizer, a folder or hub id). Default:
+                "blocks:120".
 
         Returns:
             The corpus, ready for `add`.
@@ -97,16 +97,15 @@ class Corpus(CorpusView):
 
     @classmethod
     def open(cls, path: str | Path, snapshot: int | None = None) -> "Corpus":
-        """Open a corpus: as it is now or, for reading only, as it was at an earlier snapshot.
+        """Open a corpus: as it is now or, read-only, as it was at an earlier snapshot.
 
-        Checks the sizes of all files and the contents of small ones. The words of passages are checked by the first
-        search, because texts can be read without them. A damaged segment is left out, with a DamageWarning, unless no
-        other is intact; `damaged` names it. If the list of deletions is damaged, a DamageWarning says what is read
-        instead.
+        Checks the sizes of all files and the contents of small ones. The first search checks the words of passages,
+        since texts can be read without them. A damaged segment is left out with a DamageWarning, unless no other is
+        intact; `damaged` names it. If the list of deletions is damaged, a DamageWarning says what replaces it.
 
         Args:
             path (str | Path): A folder made by `create` or `quoth index`.
-            snapshot (int | None): One of `snapshots()`. Default: None, the latest; only that one can be written to.
+            snapshot (int | None): One of `snapshots()`. Default: None, the latest, the only one that can be written to.
 
         Returns:
             The corpus.
@@ -130,16 +129,15 @@ class Corpus(CorpusView):
 
     @staticmethod
     def repair(path: str | Path, drop: Iterable[str] = ()) -> "Repairs":
-        """Rebuild the damaged files that can be rebuilt from the rest, and say which are lost.
+        """Rebuild damaged files from the rest where possible, and report those that are lost.
 
-        Rebuilt are the tables and words of segments, the lists of checksums, of deletions and of files that were read,
-        and the last manifest. Damaged vectors and codes are removed, so that `embed` makes them again. Reads every
-        file.
+        It can rebuild segments' tables and words, the lists of checksums, deletions and source files, and the last
+        manifest. It removes damaged vectors and codes, which `embed` makes again. Reads every file.
 
         Args:
             path (str | Path): The corpus's folder.
-            drop (Iterable[str]): Segments to take out of the corpus, in one commit, if they cannot be repaired: their
-                documents are lost; or a list of deletions that is lost: what only it had is there again. Default: none.
+            drop (Iterable[str]): Segments to remove in one commit if they cannot be repaired: their documents are lost;
+                or a lost list of deletions: documents deleted only by it reappear. Default: none.
 
         Returns:
             `repaired`, `lost` and `dropped`: one line of text per file or segment.
@@ -158,10 +156,10 @@ class Corpus(CorpusView):
         return repair(Path(path), list(drop))
 
     def refresh(self) -> None:
-        """Move to the latest snapshot, which includes what others have written.
+        """Move to the latest snapshot, including the writes of others.
 
         Raises:
-            CorpusNotFoundError: The corpus is gone, or the folder has another one now, which `open` opens.
+            CorpusNotFoundError: The corpus is gone, or another has taken its place; `open` opens that.
             CorruptionError: A file is damaged.
             LockedError: Another process keeps the manifest locked.
         """
@@ -177,14 +175,14 @@ class Corpus(CorpusView):
                 self._snapshot = opened.part(self._snapshot.conditions)
 
     def is_current(self) -> bool:
-        """Whether this is what the folder has now: the latest snapshot of this corpus, with the same files damaged.
+        """Whether this is the folder's current state: the latest snapshot of this corpus, with the same files damaged.
 
         Raises CorruptionError if the latest manifest cannot be read.
         """
         return read_manifest(self.path) == self._snapshot.manifest and not self._snapshot.is_altered()
 
     def is_followed_by(self, later: "Corpus") -> bool:
-        """Whether what was opened later at the same path is the same corpus, not another that took its place."""
+        """Whether a corpus opened later at the same path is this one, not another that took its place."""
         return continues(self.path, later._snapshot.manifest, self._snapshot.manifest)
 
     def catch_up(self) -> None:
@@ -195,12 +193,12 @@ class Corpus(CorpusView):
     def snapshots(self) -> list[int]:
         """The snapshots that `open` accepts, oldest first.
 
-        `compact` releases all but the last and those that somebody is reading.
+        `compact` releases all but the last and those being read.
         """
         return snapshots(self.path)
 
     def add(self, documents: Iterable[Document], progress: Callable[[int], None] | None = None) -> int:
-        """Add documents in one commit. They are written as they come, so they need not fit in memory.
+        """Add documents in one commit. They are streamed to disk, so they need not fit in memory.
 
         Args:
             documents (Iterable[Document]): New documents, for example from `quoth.read_documents`.
@@ -210,7 +208,7 @@ class Corpus(CorpusView):
             The number of documents added.
 
         Raises:
-            DuplicateDocumentError: An id is in the corpus already, or occurs twice.
+            DuplicateDocumentError: An id is already in the corpus, or occurs twice.
             InputError: A document cannot be stored, or this object was opened to read one snapshot.
             LockedError: Another process is writing.
 
@@ -228,19 +226,18 @@ class Corpus(CorpusView):
         progress: Callable[[int], None] | None = None,
         delete: Iterable[str] = (),
     ) -> int:
-        """Like `add`, but a document replaces the one with its id, if there is one.
+        """Like `add`, but a document replaces any with the same id.
 
-        A document that is there already with the same title, text and metadata is left alone: it keeps its rows and
-        vectors.
+        A document already stored with the same title, text and metadata keeps its rows and vectors.
 
         Args:
             documents (Iterable[Document]): New and changed documents; unchanged ones may be among them.
             progress (Callable[[int], None] | None): Receives the number of documents so far. Default: None.
-            delete (Iterable[str]): Ids of documents to delete in the same commit, or a single id, unless they are
-                among `documents`, after which they are taken. Default: none.
+            delete (Iterable[str]): Ids of documents to delete in the same commit, or a single id, except those in
+                `documents`. Read after `documents`. Default: none.
 
         Returns:
-            The number of documents written, which are the new and the changed ones.
+            The number of new and changed documents, which were written.
 
         Raises:
             DuplicateDocumentError: An id occurs twice.
@@ -262,16 +259,15 @@ class Corpus(CorpusView):
             return writer.replace(split_documents(documents, self.splitter, progress), ids)
 
     def add_written(self, folders: Generator[Path]) -> int:
-        """Like `add`, with segments that other processes have written by `writer.write_segment`.
+        """Like `add`, with segments that other processes wrote with `writer.write_segment`.
 
-        Each is a folder in `segments/` whose name ends in .tmp. The folders are taken one after another, and after an
-        error no more of them.
+        Each is a folder in `segments/` whose name ends in .tmp. They are taken one by one, up to the first error.
         """
         with self._writing() as writer, closing(folders):
             return writer.add_written(folders)
 
     def delete(self, document_ids: Iterable[str]) -> int:
-        """Delete documents in one commit. Their space is freed by `compact`.
+        """Delete documents in one commit. `compact` frees their space.
 
         Args:
             document_ids (Iterable[str]): The ids they were added with, or a single id.
@@ -298,12 +294,12 @@ class Corpus(CorpusView):
     def compact(self) -> None:
         """Merge small segments, remove deleted documents from disk and release all older snapshots.
 
-        A snapshot that somebody is reading is released by a later write. A full segment without deletions stays as it
-        is, with its rows; the passages of all others get new rows. What is kept next to the passages, such as vectors,
-        is not touched: it is read where it is, and follows with the next `embed` or `quoth compact`.
+        A snapshot being read is released by a later write. A full segment without deletions stays as it is, with its
+        rows; the passages of all others get new rows. Vectors and the like are not touched: they are read where they
+        are, and moved by the next `embed` or `quoth compact`.
 
         Raises:
-            CorruptionError: A segment is damaged: compacting would lose what can still be read of it.
+            CorruptionError: A segment is damaged: compacting would lose its readable part.
             InputError: This object was opened to read one snapshot.
             LockedError: Another process is writing or embedding.
 
@@ -319,7 +315,7 @@ class Corpus(CorpusView):
             writer.compact()
 
     def verify(self) -> None:
-        """Read every file, including older snapshots and what is kept next to the passages, such as vectors.
+        """Check every file, including older snapshots and data next to the passages, such as vectors.
 
         Raises:
             CorruptionError: A file is missing, truncated or altered; the message names it and the remedy.
@@ -333,9 +329,9 @@ class Corpus(CorpusView):
 
     @contextmanager
     def recording(self, origins: Callable[[], Changes]) -> Iterator[None]:
-        """Commit what is written inside, with the record of its files.
+        """Commit writes in the body together with the record of their files.
 
-        `origins` is called when all documents have been taken, and says what changes in the record.
+        `origins` is called after the last document, and returns the changes to the record.
         """
         self._origins = origins
         try:
@@ -370,15 +366,15 @@ _REPLACED = "{}: another corpus has taken its place; open it again"
 
 
 def _is_vacant(path: Path) -> bool:
-    """Whether a folder is empty, or has only the leftovers of a corpus whose first documents were not committed."""
+    """Whether a folder is empty, or has only the leftovers of a corpus without a committed document."""
     if not path.is_dir() or {file.name for file in path.iterdir() if file.suffix != ".tmp"} - _BEGUN:
         return False
     return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
 
 
 def _reopened(path: str, snapshot: int, pinned: bool, digest: str, conditions: tuple[str, ...]) -> Corpus:
-    """A pickled corpus: the snapshot that it read; or, if that was released and it is not for reading one snapshot
-    only, the latest. Raises CorpusNotFoundError, also if the folder has another corpus by now, CorruptionError."""
+    """A pickled corpus: the snapshot it read or, if that was released and it was not opened to read one snapshot, the
+    latest. Raises CorpusNotFoundError, also if another corpus has taken its place, CorruptionError."""
     try:
         corpus = Corpus.open(path, snapshot)
     except CorpusNotFoundError:
@@ -400,8 +396,8 @@ Corpora = CorpusOrPath | Sequence[CorpusOrPath] | None
 
 
 def listed(corpora: Corpora) -> list[Corpus]:
-    """None, one or several as a list of open corpora. Raises CorpusNotFoundError, InputError if two have one name or
-    something is no corpus."""
+    """None, one or several, as a list of open corpora. Raises CorpusNotFoundError, or InputError if two share a name or
+    an item is not a corpus."""
     if isinstance(corpora, CorpusOrPath) or not isinstance(corpora, Iterable):
         corpora = [] if corpora is None else [corpora]
     several = [*corpora]

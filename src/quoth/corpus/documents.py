@@ -81,32 +81,30 @@ def read_documents(
 ) -> Iterator[Document]:
     """Read documents from files and folders, one after another.
 
-    A FileWarning says which files of a folder are left out, by kind and number, which file is read in a guessed
-    encoding, and which text looks like LaTeX or other markup. JSONL must be UTF-8. Text and tables may be in UTF-8, in
-    UTF-16 with a byte order mark, or in an encoding that is recognised, such as cp1252. PDF, web pages, Office,
-    e-books and mail take pip install "quoth[documents]". A document's `source_map` says where its text is in its file.
+    A FileWarning reports skipped files of a folder, by kind and number, files read in a guessed encoding, and text that
+    looks like LaTeX or other markup. JSONL must be UTF-8. Text and tables may be UTF-8, UTF-16 with a byte order mark,
+    or another detectable encoding, such as cp1252. PDF, web pages, Office, e-books and mail need pip install
+    "quoth[documents]". A document's `source_map` locates its text in its file.
 
     Args:
         paths (str | Path): Files, folders (every readable file in them) and "-" (standard input, JSONL); files and
-            folders also by URL (s3://, gs://, https://, …), read with fsspec. A file that is no table or JSONL is one
-            document, whose id is its path below the folder given. A record whose id an earlier file has gets its
-            file in front: `products.csv#1`.
-        format (str | None): The name of a format, such as "csv" or "pdf"; another name is refused with a list of all.
-            Default: what the suffix says, with or without .xz, .gz, .bz2.
-        skip_bad (bool | None): Leave out files and records that cannot be used; None: those below a folder. Default:
-            False.
-        on_bad (Callable[[InputError], None] | None): Receives the error of each file or record that is left out.
-            Default: None.
-        header (bool | None): Whether the first row of a CSV or TSV has the names of its columns. Default: None: its
-            cells tell; a FileWarning says if they have none, or leave it open.
-        follow_links (bool): Also read what symbolic links in a folder lead to, outside it too. Default: False.
+            folders also by URL (s3://, gs://, https://, …), read with fsspec. A file other than a table or JSONL is one
+            document, whose id is its path below the folder. If an earlier file has a record's id, the file's name is
+            put in front: `products.csv#1`.
+        format (str | None): The name of a format, such as "csv" or "pdf"; an unknown name raises an error that lists
+            all. Default: by the suffix, with or without .xz, .gz, .bz2.
+        skip_bad (bool | None): Skip files and records that cannot be used; None: only below a folder. Default: False.
+        on_bad (Callable[[InputError], None] | None): Receives the error of each skipped file or record. Default: None.
+        header (bool | None): Whether the first row of a CSV or TSV has the column names. Default: None: judged by its
+            cells; a FileWarning says if there are none, or if it is unclear.
+        follow_links (bool): Follow symbolic links in a folder, also out of it. Default: False.
 
     Returns:
         An iterator of the documents.
 
     Raises:
         InputError: A path does not exist, or a package is not installed (at once); a file or a record cannot be used
-            (when it is read; names file and line).
+            (when read; names file and line).
 
     Example:
         >>> with open("notes.jsonl", "w") as file:

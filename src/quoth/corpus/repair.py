@@ -57,7 +57,7 @@ from quoth.storage import (
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """What was repaired, what is lost and what was dropped, one line of text for each file or segment."""
+    """What was repaired, lost and dropped, one line of text per file or segment."""
 
     repaired: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)

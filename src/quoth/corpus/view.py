@@ -1,6 +1,6 @@
-"""A corpus as one snapshot shows it, for reading.
+"""A read-only view of a corpus at one snapshot.
 
-Knows what is public of a snapshot. Does not know who writes, or how to move to another snapshot.
+Knows the public side of a snapshot. Does not know who writes, or how to move to another snapshot.
 
 Shape suffixes that differ from the project's: R rows, N hits.
 """
@@ -25,7 +25,7 @@ from quoth.records import Document, Passage
 
 
 class CorpusView:
-    """A corpus as one snapshot shows it."""
+    """A corpus at one snapshot."""
 
     def __init__(self, path: Path, snapshot: Snapshot) -> None:
         self.path = path
@@ -42,7 +42,7 @@ class CorpusView:
 
     @property
     def snapshot(self) -> int:
-        """The number of the snapshot that this object reads. Every commit makes a new one."""
+        """The number of the snapshot this object reads. Every commit makes a new one."""
         return self._snapshot.manifest.snapshot
 
     @property
@@ -52,48 +52,48 @@ class CorpusView:
 
     @property
     def num_documents(self) -> int:
-        """Number of documents, without deleted ones and those of damaged segments."""
+        """Number of documents, without those deleted or in damaged segments."""
         return self._snapshot.num_documents
 
     @property
     def num_passages(self) -> int:
-        """Number of passages, without those of deleted documents and of damaged segments."""
+        """Number of passages, without those of deleted documents or damaged segments."""
         return self._snapshot.num_passages
 
     @property
     def condition(self) -> str:
-        """What the documents of a part meet (`where`); "" for a whole corpus."""
+        """The condition of a part (`where`); "" for a whole corpus."""
         conditions = self._snapshot.conditions
         return conditions[0] if len(conditions) == 1 else " and ".join(f"({each})" for each in conditions)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Of a part (`where`): the fields compared with dates that have other values, and how many."""
+        """For a part (`where`): the fields compared with dates that have other values, and how many."""
         return self._snapshot.notes
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The immutable files that the corpus consists of, in the order of their rows."""
+        """The immutable files that make up the corpus, in order of their rows."""
         return self._snapshot.segments
 
     @property
     def damaged(self) -> tuple[Damaged, ...]:
-        """The segments without which the corpus is open, because a file of theirs is damaged: usually none.
+        """The segments left out because one of their files is damaged: usually none.
 
-        As long as there are any, BM25 counts words without them, so that scores and ranks may differ.
+        While there are any, BM25 counts words without them, so scores and ranks may differ.
         """
         return self._snapshot.damaged
 
     @property
     def unlisted(self) -> str:
-        """The damage of the list of deletions, and its substitute; "" if there is none."""
+        """The damage to the list of deletions, and what replaces it; "" if there is none."""
         return reason_unlisted(self._snapshot) if self._snapshot.unlisted else ""
 
     def passage(self, row: int) -> Passage:
         """One passage, deleted or not.
 
         Args:
-            row (int): Its number in the corpus, as `Evidence.passage` and `rows_of` give it.
+            row (int): Its number in the corpus, as in `Evidence.passage` and `rows_of`.
 
         Returns:
             The passage: `text`, `title`, `document_id`, and `start` and `end` in characters of its document.
@@ -109,7 +109,7 @@ class CorpusView:
         return self._snapshot.passage(row)
 
     def segment_of(self, row: int) -> Segment:
-        """The segment that contains a passage's row. Raises InputError if none does."""
+        """The segment that contains a row. Raises InputError if none does."""
         return self._snapshot.segment_of(row)
 
     def rows_of(self, document_id: str) -> list[int]:
@@ -161,7 +161,7 @@ class CorpusView:
         return segment.document(number)
 
     def documents(self) -> Iterator[Document]:
-        """Every document of the snapshot, in the order in which they were added.
+        """Every document of the snapshot, in the order added.
 
         Example:
             >>> [document.id for document in corpus.documents()][:3]
@@ -172,7 +172,7 @@ class CorpusView:
             yield from map(segment.document, snapshot.live_documents(segment))
 
     def ids(self) -> Iterator[str]:
-        """The id of every document of the snapshot, in the order in which they were added.
+        """The id of every document of the snapshot, in the order added.
 
         Example:
             >>> [*corpus.ids()][:3]
@@ -182,7 +182,7 @@ class CorpusView:
         return (segment.id(number) for segment in snapshot.segments for number in snapshot.live_documents(segment))
 
     def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
-        """The documents in whose text these bytes of UTF-8 occur: their segments, and their numbers there."""
+        """The documents whose text contains these UTF-8 bytes: their segments, and their numbers there."""
         snapshot = self._snapshot
         for segment in snapshot.segments:
             for document in segment.containing(part):
@@ -190,21 +190,22 @@ class CorpusView:
                     yield segment, document
 
     def where(self, condition: str) -> Self:
-        """The part of the corpus whose documents meet a condition: searched, it is as a corpus of these alone.
+        """The part of the corpus whose documents meet a condition. A search sees only these.
 
-        It is for reading. Models take it as any corpus: `reader.over([corpus.where("year >= 2020")])`. A
-        ComparisonWarning says how many values of a field are not dates, if others are and they are compared with one.
+        It is read-only. Models accept it like any corpus: `reader.over([corpus.where("year >= 2020")])`. If a field is
+        compared with a date and only some of its values are dates, a ComparisonWarning says how many are not.
 
         Args:
             condition (str): Tests of metadata, `id` or `title` with and, or, not: =, !=, <, <=, >, >=, in, between,
-                like, is null; with `once` at its end, or alone: of documents with the same text, ignoring case and
-                white space, only the first.
+                like, is null; add `once` at the end, or pass it alone, to keep only the first of several documents with
+                the same text, ignoring case and white space.
 
         Returns:
             A corpus without the other documents. Rows and files are the same.
 
         Raises:
-            InputError: The condition cannot be read, no document has a field of it, or none has a value of that kind.
+            InputError: The condition cannot be parsed, no document has one of its fields, or none has a value of that
+                type.
 
         Example:
             >>> corpus.where("title like '%genji%' or id = 'carmen'").num_documents
@@ -214,11 +215,11 @@ class CorpusView:
         return part
 
     def fields(self) -> dict[str, dict[str, Any]]:
-        """What `where` can go by: the fields of the documents' metadata.
+        """The fields of the documents' metadata, which `where` can test.
 
         Returns:
-            Per field the number of `documents` that have it, and its five most frequent `values` with the numbers of
-            their documents; no values of a field with more than 1,000, and none of more than 200 characters.
+            Per field the number of `documents` that have it, and its five most frequent `values` with their document
+            counts; no values for a field with more than 1,000, and none longer than 200 characters.
 
         Example:
             >>> corpus.fields()
@@ -229,11 +230,11 @@ class CorpusView:
 
     @property
     def facets(self) -> Facets:
-        """What documents have as each field of their metadata, counted once per snapshot. Raises CorruptionError."""
+        """The values of each metadata field, counted once per snapshot. Raises CorruptionError."""
         return self._snapshot.facets
 
     def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these rows are passages of this snapshot, and not deleted: bool [R]."""
+        """Which of these rows are live passages of this snapshot: bool [R]."""
         return self._snapshot.live(rows_R)
 
     def live_rows(self) -> NDArray[np.int64]:
@@ -246,14 +247,14 @@ class CorpusView:
         return self._snapshot.live_words
 
     def bm25(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The passages whose words match a query best, by BM25 (Lucene's formula, k1 = 1.2, b = 0.75).
+        """The passages that best match a query's words, by BM25 (Lucene's formula, k1 = 1.2, b = 0.75).
 
         Args:
             query (str): Words in any script.
             k (int): Number of passages.
 
         Returns:
-            The rows, int64 [N], and the scores, float64 [N], best first and N <= k; equal scores are in order of row.
+            The rows, int64 [N], and the scores, float64 [N], best first, N <= k; ties are in row order.
 
         Raises:
             CorruptionError: The words of a segment are damaged, and so are its passages.
@@ -271,9 +272,9 @@ View = TypeVar("View", bound=CorpusView)
 
 
 def parts(corpora: Iterable[View], condition: str, warn: bool = True) -> list[View]:
-    """The parts of several corpora whose documents meet a condition; a field that one of them has is known in all.
+    """The parts of several corpora whose documents meet a condition; a field of one is known in all.
 
-    Warns of values that are not dates, as their `notes` do. Raises InputError as `CorpusView.where`.
+    Warns of values that are not dates, like `notes`. Raises InputError like `CorpusView.where`.
     """
     read, made = parse(condition), [copy(each) for each in corpora]
     known = notes_of(made)
@@ -287,7 +288,7 @@ def parts(corpora: Iterable[View], condition: str, warn: bool = True) -> list[Vi
 
 
 def notes_of(corpora: Iterable[CorpusView]) -> list[str]:
-    """The notes of parts; of several, with their names."""
+    """The notes of parts; with names if there are several."""
     several = [*corpora]
     return [f"{each.name}: {note}" if len(several) > 1 else note for each in several for note in each.notes]
 

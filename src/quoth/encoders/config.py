@@ -22,20 +22,18 @@ GELU = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_f
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenConfig(ModelConfig):
-    """What turns tokens into comparable vectors."""
+    """The settings of an encoder of tokens as comparable vectors."""
 
     similarity_scale: Annotated[
-        Positive | None, "s of sim(q, c) = s q·c; None stands for 1/sqrt(D), the published NPM's."
+        Positive | None, "s in sim(q, c) = s q·c; None stands for 1/sqrt(D), as in the published NPM."
     ] = None
     normalize: Annotated[bool, "Whether vectors have length 1, so that sim is s times the cosine."] = False
-    num_masks: Annotated[
-        Literal[1, 2], "Number of mask tokens that stand for a blank: 2 for phrases, 1 for single tokens."
-    ] = 2
+    num_masks: Annotated[Literal[1, 2], "Number of mask tokens per blank: 2 for phrases, 1 for single tokens."] = 2
     max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256
     titles: Annotated[bool, "Whether a passage's title is read before its text."] = True
 
     def scale(self, dimensions: int) -> float:
-        """s, of vectors of that size."""
+        """s, for vectors of that size."""
         return self.similarity_scale or dimensions**-0.5
 
 
@@ -71,5 +69,5 @@ class BertConfig:
 
 
 def wanted_dtype(name: str | None) -> str:
-    """The name of a number format; for None what QUOTH_DTYPE names, or "auto"."""
+    """The name of a number format; for None the value of QUOTH_DTYPE, or "auto"."""
     return name or os.environ.get("QUOTH_DTYPE") or "auto"

@@ -1,4 +1,4 @@
-"""What making keys will take, and where it has fallen short.
+"""The cost of computing keys, and shortfalls in their recall.
 
 Knows: the two records. Does not know: how they are estimated or found (`tables`).
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Estimates: the passages to encode and the time that takes; the tokens of their segments; their bytes on disk in
-    the end, and at most on the way there."""
+    """Estimates: the passages to encode and the time that takes; the tokens of their segments; their bytes on disk,
+    finally and at the peak."""
 
     passages: int
     tokens: int
@@ -26,7 +26,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A segment whose codes find only the share `recall` of a blank's nearest tokens, though `target` was asked for."""
+    """A segment whose codes find only the share `recall` of a blank's nearest tokens, below the `target`."""
 
     corpus: Path
     segment: str

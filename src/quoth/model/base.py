@@ -1,6 +1,6 @@
-"""What models have in common: how they are loaded and pickled; corpora to search and to embed; several as one search.
+"""What models share: loading and pickling; corpora to search and to embed; several as one search.
 
-Knows: the call that loaded a model, how rankings come together. Does not know: any model.
+Knows: the call that loaded a model, how rankings are fused. Does not know: any model.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ M = TypeVar("M", bound="Model")  # not Self, which some editors do not follow
 
 
 class Call(Protocol):
-    """What `ask` and `fill` of every model take: one text, or several."""
+    """The input of every model's `ask` and `fill`: one text, or several."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
@@ -50,11 +50,11 @@ class Call(Protocol):
 
 
 class Model:
-    """A model of any kind, as `load` returns it for a name that a type checker does not know.
+    """A model of any kind, as `load` returns it for a name unknown to a type checker.
 
     It has `name`, `corpora`, `ask`, `fill` and `search`; a ZeroNER only finds passages, and its `ask` and `fill` raise
-    InputError. Each class has more options. It is pickled as the call that loaded it, without weights: unpickled, it is
-    loaded again and searches the same snapshots. So its folder and its corpora must be where they were.
+    InputError. Each class has more options. A pickle stores the call that loaded it, without weights: unpickling loads
+    it again, over the same snapshots. So its folder and its corpora must not have moved.
 
     Example:
         >>> import pickle
@@ -94,8 +94,8 @@ class Model:
         """Load a model of this class.
 
         Args:
-            name (str | Path | None): A shipped model, the folder of one that was trained or converted, or a hub id.
-                Default: quoth-mini of an NPM, quoth-reader of a Reader, quoth-realm of a REALM.
+            name (str | Path | None): A shipped model, the folder of a trained or converted one, or a hub id. Default:
+                quoth-mini for an NPM, quoth-reader for a Reader, quoth-realm for a REALM.
             corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
                 Default: None.
 
@@ -114,14 +114,14 @@ class Model:
 
     @classmethod
     def _remembered(cls, name: str | Path | None, corpus: Corpora, base: str | Path | None, **options: Any) -> Self:
-        """The loaded model, with the call that loads it in any other process."""
+        """The loaded model, with the call that loads it in another process."""
         name, folder = str(name or cls._usual), None if base is None else str(base)
         made = cls._load(name, listed(corpus), base=folder, **options)
         made._call = {"name": _absolute(name), "base": _absolute(folder), **options}
         return made
 
     def over(self, corpora: Corpora) -> Self:
-        """This model over other corpora, with the same weights. Takes what `from_pretrained` takes for `corpus`."""
+        """This model over other corpora, with the same weights. Accepts the same as `corpus` in `from_pretrained`."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         made.__dict__.pop("finder", None)
@@ -132,14 +132,15 @@ class Model:
         """This model over the documents whose metadata meet a condition.
 
         Args:
-            condition (str): What `Corpus.where` reads, such as "year >= 2020 and source in ('minutes', 'letters')". A
-                field that one of several corpora has is known in all.
+            condition (str): As in `Corpus.where`: "year >= 2020 and source in ('minutes', 'letters')". With several
+                corpora, a field of one is known in all.
 
         Returns:
-            The model, with the same weights; every call searches these documents alone.
+            The model, with the same weights; every call searches only these documents.
 
         Raises:
-            InputError: The condition cannot be read, no document has a field of it, or none has a value of that kind.
+            InputError: The condition cannot be parsed, no document has one of its fields, or none has a value of that
+                type.
 
         Example:
             >>> reader.where("id != 'carmen'").corpora
@@ -149,7 +150,7 @@ class Model:
 
     @cached_property
     def finder(self) -> Finder:
-        """What finds the passages to read: by words, and by meaning if the corpora have vectors of passages."""
+        """Finds the passages to read: by words, and by meaning if the corpora have passage vectors."""
         return Finder(self.corpora, **{name: (self._call or {}).get(name) for name in ("device", "dtype", "base")})
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -162,15 +163,15 @@ class Model:
 
 
 def _absolute(name: str | None) -> str | None:
-    """A folder as another process finds it, whatever its working directory; any other name as it is."""
+    """A folder as an absolute path, valid in any process; any other name unchanged."""
     folder = name is not None and Path(name).is_dir() and not is_shipped(name)
     return str(Path(name).absolute()) if name is not None and folder else name
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRanking:
-    """The best passages by vectors. If the keys are parts of passages, also the parts of the question that were
-    searched for, and a function that gives each passage's nearest key to each of them."""
+    """The best passages by vectors. If keys are parts of passages, also the parts of the question that were searched
+    for, and a function that returns each passage's nearest key to each of them."""
 
     ranking: Ranking
     queries: Sequence[str] = ()
@@ -178,15 +179,15 @@ class KeyRanking:
 
 
 def matched(queries: Sequence[str], keys: Sequence[KeyAt], passage: Passage) -> Iterator[Match]:
-    """A passage's nearest keys, each with the part of the question that it is nearest to."""
+    """A passage's nearest keys, each with the part of the question it matches."""
     for query, key in zip(queries, keys, strict=False):
         text = passage.text[key.start - passage.start : key.end - passage.start]
         yield Match(query, text or passage.title, key.start, key.end, key.similarity)
 
 
 class CorpusModel(Model):
-    """A model over corpora, whose vectors it stores and searches. `keys` says what has a vector; equal fingerprints
-    mean equal vectors."""
+    """A model over corpora, whose vectors it stores and searches. `keys` says which units have a vector; equal
+    fingerprints mean equal vectors."""
 
     keys: ClassVar[str]
 
@@ -241,7 +242,7 @@ class CorpusModel(Model):
         return KeyRanking(self._retriever.late_interaction(query, k))
 
     def hits(self, ranking: Ranking, found: Sequence[KeyRanking] = ()) -> Hits:
-        """The passages of a ranking, each with the keys by which it matched in the searches that it comes from."""
+        """The passages of a ranking, each with the keys it matched by in the underlying searches."""
         places = [place for _, place in ranking]
         keys = [each.keys(places) for each in found]
         hits = Hits()
@@ -263,16 +264,16 @@ class CorpusModel(Model):
         """Store a vector for every key of every corpus, for dense search; resumes a stopped run.
 
         Args:
-            progress (Callable[[int, int], None] | None): Called with the number of passages done, and of all.
+            progress (Callable[[int, int], None] | None): Called with the numbers of passages done and in total.
                 Default: None.
-            memory (int): Bytes to use at most, about, in addition to the loaded model. Default: 1 GB.
+            memory (int): Approximate maximum of bytes to use besides the loaded model. Default: 1 GB.
 
         Returns:
-            The segments whose codes find fewer than asked for.
+            The segments whose codes miss the target recall.
 
         Raises:
             InputError: Vectors in another storage exist.
-            LockedError: Another process embeds.
+            LockedError: Another process is embedding.
 
         Example:
             >>> npm.embed()
@@ -286,14 +287,13 @@ class CorpusModel(Model):
 
     @renamed
     def embed_cost(self, storage: Storage = "sq8") -> Cost:
-        """Estimate what `embed` will take, by encoding a few passages.
+        """Estimate the cost of `embed` by encoding a few passages.
 
         Args:
             storage ("sq8" | "sq4" | "fp16" | "fp32"): As in `embed`. Default: "sq8".
 
         Returns:
-            The passages and keys that are still to be embedded, the bytes they take on disk, also while they are made,
-            and the seconds.
+            The passages and keys still to embed, their bytes on disk, finally and at the peak, and the seconds.
 
         Raises:
             InputError: An unknown storage.
@@ -307,13 +307,13 @@ class CorpusModel(Model):
 
 
 class FusedSearch:
-    """Searches by BM25 and by several models over the same corpora, and merges the rankings.
+    """Searches the same corpora by BM25 and several models, and merges the rankings.
 
     Args:
         models (Sequence[CorpusModel]): The models, all over the same corpora: an NPM, a REALM, a ZeroNER.
         fusion (str): "rrf" (reciprocal ranks) or "sum" (scores from 0 to 1, added up). Default: "rrf".
-        weights (Mapping[str, float] | None): By kind of keys, "bm25", "tokens", "passages" or "entities", how much a
-            ranking counts; 0 leaves it out. Default: 1 for each.
+        weights (Mapping[str, float] | None): The weight of a ranking by kind of keys, "bm25", "tokens", "passages" or
+            "entities"; 0 leaves it out. Default: 1 for each.
 
     Raises:
         InputError: No model, models over different corpora, or another fusion or weight.
@@ -323,7 +323,7 @@ class FusedSearch:
         self, models: Sequence[CorpusModel], fusion: str = "rrf", weights: Mapping[str, float] | None = None
     ) -> None:
         if not models:
-            raise InputError("no model to search with; give one or more, or use mode bm25")
+            raise InputError("no model to search with; pass one or more, or use mode bm25")
         for each in models:
             if not isinstance(each, CorpusModel):
                 raise InputError(f"models has {each!r}, which has no vectors; give an NPM, a REALM or a ZeroNER")

@@ -1,6 +1,6 @@
-"""What people pass to a model: one text or several, rows to leave out, a blank in any form.
+"""Arguments of model calls: one text or several, rows to exclude, a blank in any form.
 
-Knows: signatures and arguments, and that one text gives one list, several a list of lists. Does not know: what the
+Knows: signatures and arguments, and that one text returns one list, several a list of lists. Does not know: what the
 methods do.
 """
 
@@ -20,16 +20,16 @@ from quoth.text.tokenizer import MASK, MASKS, around_mask
 
 Exclude = Collection[int] | Sequence[Collection[int]]
 MOST_BLANKS = 8
-"""Of a text whose blanks are filled together."""
+"""Maximum number of blanks of a text that are filled together."""
 _OTHER_BLANKS = re.compile(r"<mask>|_{3,}")
 
 
 def takes(record: Any) -> Callable[[Callable[..., list[Any]]], Callable[..., Any]]:
-    """Lets a method from texts and a record of options to as many answers be called with one text too, and with the
-    record's fields as keywords, which its docstring then describes.
+    """Lets a method that maps texts and a record of options to answers also take a single text, and the record's fields
+    as keywords, which its docstring then describes.
 
-    Editors and type checkers go by the method's overloads, whose options are made from the record (`model.keywords`).
-    An unknown keyword raises a TypeError that names the method and the nearest keyword.
+    Editors and type checkers use the method's overloads, whose options are generated from the record
+    (`model.keywords`). An unknown keyword raises a TypeError that names the method and the nearest keyword.
     """
     names = [*fields_of(record)]
 
@@ -63,7 +63,7 @@ def takes(record: Any) -> Callable[[Callable[..., list[Any]]], Callable[..., Any
 
 
 def _public(shape: inspect.Signature, record: Any) -> inspect.Signature:
-    """A method's signature as it is called: a text or several, an answer or a list of answers, an option each."""
+    """A method's signature as called: one text or several, an answer or a list of answers, each option."""
     model, text, _, *own = shape.parameters.values()
     options = [
         inspect.Parameter(
@@ -81,23 +81,23 @@ def _public(shape: inspect.Signature, record: Any) -> inspect.Signature:
 def tidied(
     texts: Sequence[str], mask_token: str, searched: Sequence[str], exclude: Exclude
 ) -> tuple[list[str], Sequence[str], list[Collection[int]]]:
-    """Texts with `[MASK]` for their blanks, what BM25 is asked for each (their words if nothing is given), and the rows
-    that each never sees. Raises InputError if there are more or fewer of the last two than texts."""
+    """Texts with `[MASK]` for their blanks, the BM25 query of each (by default its words), and the rows hidden from
+    each. Raises InputError if the last two do not match the number of texts."""
     if searched and len(searched) != len(texts):
-        raise InputError(f"searched has {len(searched)} entries for {len(texts)} texts; give one for each")
+        raise InputError(f"searched has {len(searched)} entries for {len(texts)} texts; pass one per text")
     masked = [with_mask(text, mask_token) for text in texts]
     return masked, searched or [*map(words_of, masked)], for_each(exclude, len(texts))
 
 
 def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
-    """One collection of rows for each of `count` texts. Raises InputError if there are more or fewer, or what is no
+    """One collection of rows for each of `count` texts. Raises InputError if their number differs, or an item is not a
     row."""
     given = [*exclude] if isinstance(exclude, Iterable) else [exclude]
     nested = [each for each in given if isinstance(each, Collection) and not isinstance(each, str)]
     if not nested:
         return [_rows(given)] * count
     if not len(given) == len(nested) == count:
-        raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
+        raise InputError(f"exclude has {len(nested)} collections for {count} texts; pass one per text")
     return [*map(_rows, nested)]
 
 
@@ -120,9 +120,8 @@ def check_questions(questions: Sequence[str]) -> None:
 
 
 def place_of(entity: str, question: str) -> tuple[int, int]:
-    """Where an entity's words occur in a question: as they are and whole, else in another case, else inside words.
-
-    Raises InputError if they do not occur.
+    """Where an entity's words occur in a question: as whole words, else in another case, else inside words. Raises
+    InputError if nowhere.
     """
     words = r"\s+".join(map(re.escape, entity.split()))
     forms = [(rf"(?<!\w){words}(?!\w)", 0), (rf"(?<!\w){words}(?!\w)", re.IGNORECASE), (words, re.IGNORECASE)]
@@ -133,7 +132,7 @@ def place_of(entity: str, question: str) -> tuple[int, int]:
 
 
 def check_blank(text: str, most: int = 1) -> None:
-    """Raises InputError for a text without a blank or with more than `most`, whatever the tokenizer's own mask is."""
+    """Raises InputError for a text without a blank or with more than `most`, in any form of the mask."""
     counts = [with_mask(text, mask_token).count(MASK) for mask_token in MASKS]
     if any(1 <= count <= most for count in counts):
         return
@@ -144,7 +143,7 @@ def check_blank(text: str, most: int = 1) -> None:
 
 
 def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:
-    """Raises InputError if there is nothing to label or nothing to choose from, or a label's words are no strings."""
+    """Raises InputError if the text or the labels are empty, or a label's words are not strings."""
     if not isinstance(text, str):
         raise InputError(f"text is {text!r}; it must be a string")
     if not text.strip():
@@ -161,9 +160,8 @@ def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:
 
 
 def with_mask(text: str, mask_token: str) -> str:
-    """A text with `[MASK]` for its blank, which may be the tokenizer's own mask too, `<mask>` or `___`.
-
-    The last two are blanks only of a text that has none of the first two.
+    """A text with `[MASK]` for its blank, which may also be the tokenizer's own mask, `<mask>` or `___`. The last two
+    count only in a text without the first two.
     """
     if MASK in text or mask_token in text:
         return text.replace(mask_token, MASK)

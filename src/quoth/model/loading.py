@@ -1,6 +1,6 @@
 """Any model by its name.
 
-Knows: the names whose class a type checker can tell. Does not know: how a model is loaded (its class does).
+Knows: the names whose class a type checker can infer. Does not know: how a model is loaded (its class does).
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def load(
     """Load a model of any kind, ready to search a corpus.
 
     Args:
-        name (str | Path): A shipped model (quoth-mini, quoth-reader, quoth-realm, quoth-zero-ner, …), the folder of one
-            that was trained or converted, or a hub id, such as facebook/npm. Default: "quoth-mini".
+        name (str | Path): A shipped model (quoth-mini, quoth-reader, quoth-realm, quoth-zero-ner, …), the folder of a
+            trained or converted one, or a hub id, such as facebook/npm. Default: "quoth-mini".
         corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
             Default: None.
 
     Returns:
-        An NPM, REALM, Reader or ZeroNER, as the model's settings say. For a checker, the class of a shipped model's
-        literal name; of any other name a `Model`, which `isinstance` narrows.
+        An NPM, REALM, Reader or ZeroNER, by the model's settings. To a type checker, a shipped model's literal name
+        gives its class, any other name a `Model`, which `isinstance` narrows.
 
     Raises:
         ModelNotFoundError: No model of that name, or its weights are missing or damaged.

@@ -31,13 +31,13 @@ class TaggerConfig(ModelConfig):
 class TaggingConfig(LoopConfig):
     """How to train a tagger. The number of steps follows from `epochs` and the documents."""
 
-    epochs: Annotated[Count, "Number of times that every document is read."] = 8
+    epochs: Annotated[Count, "Number of passes over the documents."] = 8
     max_sentences: Annotated[
         Count,
-        "Number of consecutive sentences in an input, at most, so that the model knows single sentences as well as "
+        "Maximum number of consecutive sentences in an input, so that the model sees single sentences as well as "
         "passages.",
     ] = 4
-    lowercase: Annotated[Share, "Share of the inputs that are read in lower case, as people type questions."] = 0.15
+    lowercase: Annotated[Share, "Share of the inputs lowercased, as people type questions."] = 0.15
     lora_rank: Number = 32
     max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256
     bf16: bool = True
@@ -45,7 +45,7 @@ class TaggingConfig(LoopConfig):
 
     def check(self) -> None:
         if self.lora_rank < 1:
-            raise InputError(f"lora_rank is {self.lora_rank}; it must be 1 or more, as a tagger is an adapter")
+            raise InputError(f"lora_rank is {self.lora_rank}; it must be 1 or more: a tagger is an adapter")
 
 
 RECIPES = {"tagger": Recipe("quoth.ner.recipe:prepare", "quoth-mini-base", TaggingConfig(), distributed=False)}

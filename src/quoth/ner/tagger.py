@@ -35,9 +35,9 @@ Network = Callable[[PairArrays, Ints], Floats]
 
 
 class Tagger:
-    """Finds names and dates. `fingerprint` identifies the weights, the labels and the rules.
+    """Finds names and dates. `fingerprint` identifies the weights, labels and rules.
 
-    The texts are not changed: a network that needs casing gets it as the words' shapes.
+    Texts are not changed: a network that needs casing gets it as word shapes.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class Tagger:
         """Load a tagger.
 
         Args:
-            name (str | Path): A shipped model (quoth-tagger), the folder of one that `quoth train tagger` wrote, or a
-                Hugging Face token classifier by folder or hub id. Default: "quoth-tagger".
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            name (str | Path): A shipped model (quoth-tagger), a folder written by `quoth train tagger`, or a Hugging
+                Face token classifier by folder or hub id. Default: "quoth-tagger".
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best available.
             base (str | Path | None): Folder of the base encoder. Default: None (the shipped one).
 
         Returns:
@@ -120,14 +120,14 @@ class Tagger:
 
         Args:
             texts (Sequence[str]): Texts of any length.
-            dates (bool): Find dates too, by rules. If a date overlaps a name, the longer of the two is kept, the
-                name if they are equally long. Default: True.
+            dates (bool): Also find dates, by rules. If a date overlaps a name, the longer one is kept, on a tie the
+                name. Default: True.
 
         Returns:
-            For each text its spans: `text[span.start:span.end]` is a name or a date of the kind `span.label`.
+            The spans of each text: `text[span.start:span.end]` is a name or date of kind `span.label`.
 
         Raises:
-            InputError: A string in place of a list.
+            InputError: A string instead of a list.
 
         Example:
             >>> text = "Georges Bizet was born in Paris."

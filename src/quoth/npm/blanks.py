@@ -1,4 +1,4 @@
-"""Blanks filled: what a reader marks, what NPM proposes where the reader is unsure, and what both decide.
+"""Fills blanks: the reader marks, NPM proposes where the reader is unsure, and both decide.
 
 Knows: how encoder, retriever, predictor and reader compose for texts with a blank. Does not know: their insides.
 """
@@ -52,27 +52,27 @@ if TYPE_CHECKING:
 
 READ_AT_A_TIME = 8
 SPARE = 4
-"""Over-generation factor: phrases that overlap better ones are left out."""
+"""Over-generation factor: phrases that overlap better ones are dropped."""
 PROPOSED = 50
-"""Candidates taken from each model."""
+"""Candidates per model."""
 LEAST = 1e-4
-"""Floor for phrases that one model lacks: their probability there."""
+"""Probability of a phrase in a model that does not propose it."""
 SURE = 3
-"""The power with which NPM's weight falls as the reader becomes surer of its best phrase."""
+"""The power by which NPM's weight falls as the reader grows surer of its best phrase."""
 SURE_ENOUGH = 0.5
-"""The reader's probability of its best phrase from which NPM is not asked: its weight would be an eighth or less."""
+"""If the reader's best phrase is at least this probable, NPM is not asked: its weight would be an eighth or less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Texts with a `[MASK]` each, the best passages for each, and the rows that are never seen."""
+    """Texts with a `[MASK]` each, the best passages for each, and the hidden rows."""
 
     texts: Sequence[str]
     ranked: Sequence[Ranking]
     hidden: Sequence[Collection[int]]
 
     def only(self, numbers: Sequence[int]) -> Asked:
-        """Some of the texts."""
+        """A subset of the texts."""
         texts, ranked = [self.texts[n] for n in numbers], [self.ranked[n] for n in numbers]
         return Asked(texts, ranked, [self.hidden[n] for n in numbers])
 
@@ -104,13 +104,13 @@ class BlankFiller(CorpusModel):
 
     @cached_property
     def reader(self) -> SpanReader:
-        """What reads the passages of proposed phrases, loaded when it is first asked. Raises InputError without one."""
+        """The reader of proposed phrases' passages, loaded on first use. Raises InputError without one."""
         if self._load_reader is None:
-            raise InputError('this model has no reader; set "reader" in its quoth.json, or ask with read=0')
+            raise InputError('this model has no reader; set "reader" in its quoth.json, or pass read=0')
         return self._load_reader()
 
     def _known(self, passage: Passage) -> Tokens | None:
-        """NPM's tokens of a passage, if the reader's would be the same."""
+        """NPM's tokens of a passage, if the reader would tokenize it the same way."""
         return self.encoder.tokens([passage])[0] if self._cuts_alike else None
 
     @cached_property
@@ -128,7 +128,7 @@ class BlankFiller(CorpusModel):
         return self.config.num_masks == 1
 
     def num_tokens(self, phrase: str) -> int:
-        """How many of the model's tokens a phrase has inside a text."""
+        """The number of the model's tokens in a phrase inside a text."""
         return len(self.encoder.tokenizer.phrase(phrase).ids_T)
 
     def query_vectors(self, text: str) -> tuple[Floats, Floats]:
@@ -172,10 +172,10 @@ class BlankFiller(CorpusModel):
         ]
 
     def settled(self, options: FillOptions) -> ResolvedOptions:
-        """The options with this model's defaults. Raises InputError for what it cannot do."""
+        """The options with this model's defaults. Raises InputError if the model does not support them."""
         own = options.resolved(self.config.defaults)
         if options.precision is not None and not own.read:
-            raise InputError(f"precision is {options.precision}, but no reader reads along; set read=20")
+            raise InputError(f"precision is {options.precision}, but no reader is used; set read=20")
         if not (own.whole_words or self.single):
             raise InputError("whole_words is False; only a model that answers with one token (NPM-single) allows that")
         if own.passages is None and own.passage_share:
@@ -190,9 +190,8 @@ class BlankFiller(CorpusModel):
     def asked(
         self, texts: Sequence[str], searched: Sequence[str], hidden: Sequence[Collection[int]], options: ResolvedOptions
     ) -> Asked:
-        """Texts with as many of the best passages for what is `searched` as will be searched or read.
-
-        They are found once, for the larger of the two numbers.
+        """Texts with the best passages for their `searched` queries, found once: as many as are searched or read,
+        whichever is more.
         """
         depth = max(options.passages or 0, options.read)
         with step("search"):
@@ -202,7 +201,7 @@ class BlankFiller(CorpusModel):
     def proposals(
         self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: ResolvedOptions
     ) -> Iterator[Iterable[Proposal]]:
-        """What NPM proposes for each text's blank, by resolved options; proposals are quoted as they are asked for."""
+        """NPM's proposals for each text's blank, by resolved options, quoted lazily."""
         found = self._hits(asked, queries, options)
         for (q_start_D, q_end_D), phrases in zip(queries, self.per_text(asked, options), strict=True):
             with step("search"):
@@ -215,7 +214,7 @@ class BlankFiller(CorpusModel):
             yield propose(scored, phrases)
 
     def per_text(self, asked: Asked, options: ResolvedOptions) -> list[ResolvedOptions]:
-        """What to propose for each text: more phrases than are asked for, none of which contains what is banned."""
+        """Options of the proposals for each text: more phrases than requested, without banned tokens."""
         most = max(options.top_k, PROPOSED) if options.read else options.top_k * (SPARE if options.distinct else 1)
         banned = self._token_ids(options.banned_tokens)
         own = [self._said(text) if options.ban_query else frozenset() for text in asked.texts]
@@ -237,7 +236,7 @@ class BlankFiller(CorpusModel):
             yield [replace(hits, restricted=True) for hits in search_all(tables, q_start_D, q_end_D, options.k)]
 
     def decided(self, asked: Asked, options: ResolvedOptions) -> Iterator[list[Prediction]]:
-        """What the reader and NPM decide together, by resolved options."""
+        """The joint decisions of the reader and NPM, by resolved options."""
         weights, least, lowest = self.config.read_weights, options.min_probability, self.config.defaults.not_found_below
         for text, (proposed, marked) in zip(asked.texts, self.proposed_and_marked(asked, options), strict=True):
             most = max(options.top_k, RIVALS)
@@ -247,10 +246,10 @@ class BlankFiller(CorpusModel):
     def proposed_and_marked(
         self, asked: Asked, options: ResolvedOptions
     ) -> list[tuple[list[Proposal], list[Proposal]]]:
-        """For each text what NPM proposes, and what the reader marks in the best `read` passages.
+        """For each text, NPM's proposals and the reader's spans in the best `read` passages.
 
-        Where the reader is `SURE_ENOUGH`, NPM is not asked, unless it searches every token. Where it is, the reader
-        also reads some of the passages in which the best proposals occur.
+        If the reader is `SURE_ENOUGH`, NPM is not asked, unless it searches every token. If it is asked, the reader
+        also reads some of the passages with the best proposals.
         """
         with step("search"):
             among = count_passages(self._retriever.corpora)
@@ -292,7 +291,7 @@ class BlankFiller(CorpusModel):
     def _marked(
         self, text: str, sources: Sequence[Source], spans: Sequence[Spans], options: ResolvedOptions
     ) -> list[Proposal]:
-        """What the reader marks in the passages that it read, without what may not answer."""
+        """The reader's spans in the passages it read, without those that may not answer."""
         found = propose_spans(sources[: len(spans)], spans, PROPOSED, self.reader.config.prior)
         return [each for each in found if self._may_answer(text, each.best.text, options)]
 
@@ -319,7 +318,7 @@ class BlankFiller(CorpusModel):
 
 
 def passages_of(proposed: Sequence[Proposal], most: int) -> list[Source]:
-    """The passages in which phrases occur, each in its best place, best phrase first, `most` of them."""
+    """Up to `most` passages of phrases' best places, best phrase first."""
     found: dict[tuple[str, int], Passage] = {}
     for place in (proposal.best.evidence[0] for proposal in proposed):
         if len(found) == most:
@@ -345,10 +344,9 @@ def combine(
     phrase is an echo (1, else 0) if it has words that name something and all of them occur in the sentence of `text`
     with the `[MASK]`.
 
-    A phrase that one of the two does not propose has the probability `LEAST` there. `log_score` is that sum, and the
+    A phrase not proposed by one of the two has the probability `LEAST` there. `log_score` is that sum, and the
     probability is the phrase's share of exp of all these sums. Evidence is the reader's, or else NPM's, its best
-    `max_evidence` places (None: all). If answers are to be `distinct`, only the best of those that overlap in their
-    best place is listed.
+    `max_evidence` places (None: all). With `distinct`, only the best of phrases whose best places overlap is listed.
     """
     by_phrase: dict[int, list[Proposal | None]] = {}
     for at, group in enumerate((proposed, marked)):
@@ -372,7 +370,7 @@ def combine(
 
 
 def surest(marked: Sequence[Proposal]) -> float:
-    """The probability of the best of what the reader marks."""
+    """The probability of the reader's best span."""
     return max((span.best.probability for span in marked), default=0.0)
 
 

@@ -19,7 +19,7 @@ from quoth.training.settings import LoopConfig, MeasuredConfig, Recipe
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskOptions(FillOptions):
-    """The options of `NPM.ask`: those of `fill`, but by default no reader reads. Raises InputError."""
+    """The options of `NPM.ask`: those of `fill`, but without a reader by default. Raises InputError."""
 
     template: Annotated[
         Annotated[str, Has("{question}")] | None,
@@ -43,7 +43,7 @@ class ClassifyOptions(Checked):
     passages: Annotated[
         Count | Literal["default", "all"] | None,
         Such(3),
-        "Number of BM25's best passages for the text with a label's words, of each label; all (or None): every token, "
+        "Number of BM25's best passages per label, for the text with the label's words; all (or None): every token, "
         "which requires `embed`.",
     ] = "default"
 
@@ -55,14 +55,14 @@ class NPMConfig(TokenConfig):
 
     options: ClassVar[tuple[Any, ...]] = (FillOptions, AskOptions)
     kind: Literal["npm"] = "npm"
-    reader: Annotated[str, "A model that can read along, by name or folder."] = ""
+    reader: Annotated[str, "A reader to combine with, by name or folder."] = ""
     read_weights: Annotated[
         tuple[float, float, float],
-        "Weights by which both decide: of NPM's log probability (the less, the surer the reader is), of the reader's,"
-        " and of what repeats the sentence of the blank.",
+        "Weights in the joint decision: of NPM's log probability (less, the surer the reader is), of the reader's, "
+        "and of phrases that repeat the blank's sentence.",
     ] = (1.0, 1.0, 0.0)
     calibration: Annotated[
-        tuple[float, ...] | None, "As a reader's: the weights of what both decide, for its chance of being right."
+        tuple[float, ...] | None, "As a reader's: weights that give a joint decision's chance of being right."
     ] = None
     defaults: NPMDefaults = field(default_factory=NPMDefaults)
 
@@ -79,42 +79,42 @@ Grouping = Literal["shuffled", "neighbours", "random"]
 class TrainConfig(MeasuredConfig):
     """How to train NPM and NPM-single.
 
-    A batch consists of groups of passages of one document; phrases to mask must recur in their group, whatever the size
-    of the batch. Documents with fewer passages share a group.
+    A batch consists of groups of passages from one document; phrases to mask must recur in their group, regardless of
+    batch size. Documents with fewer passages share a group.
     """
 
     batch_size: Annotated[int, Ge(2)] = 16
     groups: Annotated[
         Count,
-        "Number of parts of a batch that are contrasted by themselves, as in the released code, whose negatives come "
-        "from half (2) or a quarter (4) of the processes.",
+        "Number of parts of a batch contrasted separately, as in the released code, whose negatives come from half "
+        "(2) or a quarter (4) of the processes.",
     ] = 1
-    masking_group: Annotated[int, Ge(2), "Number of passages that are searched together for phrases to mask."] = 32
+    masking_group: Annotated[int, Ge(2), "Number of passages searched together for phrases to mask."] = 32
     grouping: Annotated[
         Grouping,
-        "Which small documents share a group: any (shuffled), those that BM25 finds similar (neighbours); random "
-        "mixes all passages.",
+        "Which small documents share a group: any (shuffled), or similar ones by BM25 (neighbours); random mixes all "
+        "passages.",
     ] = "shuffled"
-    masking: Annotated[Literal["spans", "tokens"], "What is masked: phrases that recur (spans), or single tokens."] = (
+    masking: Annotated[Literal["spans", "tokens"], "What to mask: recurring phrases (spans), or single tokens."] = (
         "spans"
     )
     mask_ratio: Annotated[float, Gt(0), Le(0.5), "Share of a passage's tokens to mask."] = 0.15
-    max_repeats: Annotated[Count, "Number of times that an n-gram is masked in a batch, at most."] = 10
+    max_repeats: Annotated[Count, "Maximum number of times an n-gram is masked in a batch."] = 10
     positives: Annotated[
         Literal["words", "any"],
-        "Which places of a masked phrase's tokens in other passages are positives: those at word boundaries (words) or "
-        "all (any, the paper); the others are negatives.",
+        "Which occurrences of a masked phrase's tokens in other passages are positives: those at word boundaries "
+        "(words) or all (any, the paper); the others are negatives.",
     ] = "words"
     contrast_with: Annotated[
         Literal["clean", "masked", "nothing"],
         "What queries are contrasted with: the tokens of the unmasked passages (clean, the paper), or those still "
-        "visible in the masked ones (masked), which encodes each passage once instead of twice; with nothing the "
-        "model becomes a masked language model, NPM's parametric twin, and every hidden token has a mask of its own.",
+        "visible in the masked ones (masked), which encodes each passage once instead of twice; with nothing, it "
+        "trains a masked language model, NPM's parametric baseline, with one mask per hidden token.",
     ] = "clean"
     mlm_weight: Annotated[
         NotNegative,
-        "Weight of the masked LM's loss; a blank's first mask predicts the first token of the hidden phrase, its "
-        "second mask the last.",
+        "Weight of the masked LM loss; a blank's first mask predicts the first token of the hidden phrase, its second "
+        "mask the last.",
     ] = 0.0
     negatives: Annotated[
         Literal["other_passages", "all"],
@@ -122,15 +122,14 @@ class TrainConfig(MeasuredConfig):
     ] = "other_passages"
     splitter: Annotated[
         str,
-        "How documents are cut into passages; filled cuts when an encoder input is full, so that all of the text is "
-        "read.",
+        "How documents are split into passages; filled cuts when an encoder input is full, so that all text is read.",
     ] = "words:120"
-    max_passage_tokens: Annotated[Count, "Number of tokens of a passage that are read."] = 192
+    max_passage_tokens: Annotated[Count, "Number of tokens read per passage."] = 192
     similarity_chunk_size: Annotated[
-        Number, "Number of queries whose similarities are held at a time; 0: as many as fit into 128 MiB."
+        Number, "Number of queries whose similarities are in memory at a time; 0: as many as fit into 128 MiB."
     ] = 0
     mini_batch_size: Annotated[
-        Number, "Number of encoder inputs that keep their activations at a time, by gradient caching; 0: all."
+        Number, "Number of encoder inputs per mini-batch of gradient caching; 0: all, without caching."
     ] = 0
     compile: Annotated[
         bool, "Whether to compile the encoder with torch.compile: minutes at first, then up to twice as fast."
@@ -156,12 +155,12 @@ class TrainConfig(MeasuredConfig):
 
     @property
     def num_masks(self) -> Literal[1, 2]:
-        """The masks of a blank: two for a phrase, one for a token."""
+        """The masks per blank: two for a phrase, one for a token."""
         return 2 if self.masking == "spans" and self.contrast_with != "nothing" else 1
 
     @property
     def masked_together(self) -> int:
-        """How many passages are searched together for phrases to mask."""
+        """Number of passages searched together for phrases to mask."""
         return min(self.masking_group, self.batch_size // self.groups)
 
 
@@ -176,14 +175,12 @@ class QueryConfig(LoopConfig):
     warmup_steps: Number = 12
     k: Annotated[Count, "Number of nearest tokens that propose phrases, per end of a phrase."] = 512
     phrases: Annotated[
-        Count, "Number of places that an example is compared with, at most: of its answers, and of what is found."
+        Count, "Maximum number of places to compare an example with: of its answers, and of the phrases found."
     ] = 100
 
     def check(self) -> None:
         if not self.lora_rank:
-            raise InputError(
-                "lora_rank is 0; it must be that of the model's own adapter, as queries are an adapter too"
-            )
+            raise InputError("lora_rank is 0; it must be that of the model's own adapter: queries are an adapter too")
 
 
 _MINI = TrainConfig(

@@ -62,23 +62,23 @@ class NPM(BlankFiller):
     def fill(
         self, text: Sequence[str], options: FillOptions, searched: Sequence[str] = (), exclude: Exclude = ()
     ) -> list[Predictions]:
-        """Fill the blank of a text with the phrases of the corpus that fit best, each with where it occurs.
+        """Fill a text's blank with the best-fitting phrases of the corpus, each with its places.
 
-        The `k` nearest tokens to each end of the blank propose phrases, inside the best passages or everywhere. If the
-        model has a reader, it first sees the text together with passages; where it is sure, it decides alone, elsewhere
+        The `k` nearest tokens to each end of the blank propose phrases, in the best passages or everywhere. If the
+        model has a reader, it first reads the text with the passages; where it is sure, it decides alone, elsewhere
         both do. Several blanks of one text are filled together, the surest first.
 
         Args:
             text: One text, or several, each with one blank or more (at most 8): `[MASK]`, `<mask>` or `___`.
             options: The fields of `FillOptions`.
-            searched (Sequence[str]): What passages are found by, one text for each. Default: the text's own words.
-            exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
-                each text. Default: ().
+            searched (Sequence[str]): The text to find passages by, one per text. Default: the text's own words.
+            exclude (Collection[int]): Passage rows never to search, in any corpus: one collection, or one per text.
+                Default: ().
 
         Returns:
             The predictions, best first; for several texts a list of such lists. `probability` is a phrase's share of
-            the score of all candidates, or, if a reader read, its calibrated chance of being right. Of a text with
-            several blanks, `parts` are the phrases, `evidence` the best place of each, `probability` their product.
+            all candidates' scores or, with a reader, its calibrated chance of being right. For a text with several
+            blanks, `parts` are the phrases, `evidence` the best place of each, `probability` their product.
 
         Raises:
             InputError: A text without a blank or with more than 8, an option out of bounds, vectors missing for
@@ -137,7 +137,8 @@ class NPM(BlankFiller):
     def ask(self, question: Sequence[str], options: AskOptions, exclude: Exclude = ()) -> list[Predictions]:
         """Answer a question by filling the blank of a template. `Reader.ask` answers questions better.
 
-        Passages are found by the question alone. NPM answers by itself, unless `read` says how many passages to read.
+        Passages are found by the question alone. NPM answers by itself, unless `read` sets a number of passages to
+        read.
 
         Args:
             question: One question, or several.
@@ -173,11 +174,11 @@ class NPM(BlankFiller):
         temperature: float = 5.0,
         passages: int | Literal["default", "all"] | None = "default",
     ) -> Predictions:
-        """Rank labels by how well their words (fuzzy verbalizers) fit a template's blank, wherever they occur.
+        """Rank labels by how well their words (fuzzy verbalizers), wherever they occur, fit a template's blank.
 
         Args:
             text (str): What to label.
-            labels (Mapping[str, Sequence[str]]): By label, words that express it; two labels or more.
+            labels (Mapping[str, Sequence[str]]): For each label, words that express it; two labels or more.
 
         Returns:
             A prediction for each label, best first: its text is the label, its evidence the places of its words.

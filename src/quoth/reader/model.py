@@ -1,4 +1,4 @@
-"""A reader over corpora: passages are found, a cross-encoder reads them with the question and marks the answer.
+"""A reader over corpora: finds passages; a cross-encoder reads each with the question and marks the answer.
 
 Knows: how retrieval and reading compose. Does not know: their insides.
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Reader(Model):
-    """Answers questions, and fills blanks, with spans of the passages that are found for them."""
+    """Answers questions, and fills blanks, with spans of retrieved passages."""
 
     _usual = "quoth-reader"
     corpora: list[Corpus]
@@ -41,7 +41,7 @@ class Reader(Model):
 
     @property
     def config(self) -> ReaderConfig:
-        """The settings with which passages are read and answers calibrated."""
+        """The settings of reading and calibration."""
         return self.reader.config
 
     def __repr__(self) -> str:
@@ -71,16 +71,16 @@ class Reader(Model):
         Args:
             question: One question, or several.
             options: The fields of `ReaderAskOptions`.
-            exclude (Collection[int]): Passage rows that are never read, in any corpus: one collection, or one for each
-                question. Default: ().
+            exclude (Collection[int]): Passage rows never to read, in any corpus: one collection, or one per question.
+                Default: ().
 
         Returns:
             The answers, best first, or a list of such lists for several questions. `log_score` is the log odds of an
             answer against "no answer here", summed over its places; `probability` its chance of being right. Its
-            `sentences` are up to three units of the texts that may answer (sentences, items, rows): where a question
-            asks how or why, or no phrase is sure, these say more. `shown` is what a person sees. `read_as` is the
-            question that was read if words of it occur nowhere and are one slip away from others of the corpus; if one
-            of these is a name, no answer is sure.
+            `sentences` are up to three units of text that may answer (sentences, items, rows); they say more if a
+            question asks how or why, or no phrase is sure. `shown` is what to display. `read_as` is the corrected
+            question, if some of its words occur nowhere and are one typo away from words of the corpus; if one of these
+            is a name, no answer is sure.
 
         Raises:
             InputError: An empty question, or a number out of bounds.
@@ -99,7 +99,7 @@ class Reader(Model):
     def answers(
         self, questions: Sequence[str], options: ReaderAskOptions, exclude: Exclude = (), keep: Keep | None = None
     ) -> list[Predictions]:
-        """As `ask`; of the spans of each passage only those that are kept."""
+        """As `ask`, but only with the spans of each passage that `keep` accepts."""
         check_questions(questions)
         least = answered_from(options, self.config.defaults)
         find, hidden = self._found_by(options.passages, options.mode), for_each(exclude, len(questions))
@@ -123,8 +123,7 @@ class Reader(Model):
             exclude (Collection[int]): As in `ask`. Default: ().
 
         Returns:
-            As `ask`; but the probability is an answer's share of everything that was read, as it is calibrated for
-            questions only.
+            As `ask`, but the probability is an answer's share of everything read: only questions are calibrated.
 
         Raises:
             InputError: A text without exactly one blank, or a number out of bounds.
@@ -143,7 +142,7 @@ class Reader(Model):
         ]
 
     def num_tokens(self, phrase: str) -> int:
-        """How many of the model's tokens a phrase has inside a text."""
+        """The number of the model's tokens in a phrase inside a text."""
         return len(self.reader.tokenizer.pieces([f" {phrase.strip()}"])[0][0])
 
     def search(self, query: str, k: int = 10, mode: Mode = "auto") -> Hits:
@@ -155,8 +154,8 @@ class Reader(Model):
             mode ("auto" | "bm25" | "dense" | "hybrid"): As in `ask`. Default: "auto".
 
         Returns:
-            The hits, best first; a hit has its passage and its score: BM25's, or if vectors are compared a share of the
-            best one's, at least 0.01.
+            The hits, best first; a hit has its passage and its score: BM25's or, with vectors, a share of the best sum,
+            at least 0.01.
 
         Raises:
             InputError: Another mode, `k` below 1, or vectors missing for "dense" and "hybrid".
@@ -176,8 +175,8 @@ class Reader(Model):
         exclude: Exclude = (),
         mode: Mode = "auto",
     ) -> Iterator[tuple[list[Source], list[Spans]]]:
-        """The best passages for what is `searched`, as many as are read, and the reader's scores of their spans for
-        each text."""
+        """For each text, the best passages for its `searched` query, as many as are read, and the reader's scores of
+        their spans."""
         find, hidden = self._found_by(passages, mode), for_each(exclude, len(texts))
         return read_found(texts, searched, self.reader, find, hidden)
 

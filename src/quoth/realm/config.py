@@ -22,11 +22,11 @@ Combine = Literal["softmax", "marginal"]
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class REALMDefaults(Config):
-    """What a REALM takes where a caller says nothing."""
+    """The defaults of a REALM."""
 
     passages: Annotated[Count | None, "Number of passages to read; None: one less than `num_candidates`."] = None
-    combine: Annotated[Combine, "How the answers of several passages come together."] = "softmax"
-    mode: Annotated[Literal["dense", "hybrid"], "By what a question's passages are found."] = "dense"
+    combine: Annotated[Combine, "How answers from several passages are combined."] = "softmax"
+    mode: Annotated[Literal["dense", "hybrid"], "How a question's passages are found."] = "dense"
 
 
 @described
@@ -36,15 +36,14 @@ class REALMFillOptions(ReadOptions):
 
     combine: Annotated[
         Combine | None,
-        'How spans of several passages are combined. "softmax": one softmax over all spans (the released code), with '
-        "the passage's relevance if the model adds it. "
-        '"marginal": p(y|z,x) p(z|x), each normalised by itself (eq. 1). With a reader of its own, `fill` has only '
-        "this.",
+        'How spans of several passages are combined. "softmax": one softmax over all spans (the released code), '
+        'plus the passage\'s relevance if the model adds it. "marginal": p(y|z,x) p(z|x), each normalised separately '
+        "(eq. 1); the only choice of `fill` for a model with its own reader.",
     ] = None
     null_document: Annotated[
         bool | None,
-        "Whether z in eq. 1 may be the null document too, an empty passage, in which there is no answer; only with "
-        '"marginal". By default in `fill`, as in the paper, and not in `ask`, as in its fine-tuning.',
+        'Whether z in eq. 1 may also be the null document, an empty passage without an answer; only with "marginal". '
+        "Default: in `fill`, as in the paper, but not in `ask`, as in its fine-tuning.",
     ] = None
 
 
@@ -56,9 +55,9 @@ class REALMAskOptions(REALMFillOptions):
     null_document: bool = False
     mode: Annotated[
         Literal["auto", "dense", "hybrid"] | None,
-        'How passages are found. "dense": by the towers, as in the paper. "hybrid": by BM25 too, both scores scaled '
-        "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum. "
-        '"auto": as if it were left out. Default: "dense" with "marginal", or else the model\'s.',
+        'How passages are found. "dense": by the towers, as in the paper. "hybrid": also by BM25, both scores '
+        "scaled from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum. "
+        '"auto": same as the default. Default: "dense" with "marginal", or else the model\'s.',
     ] = None
     min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
     precision: Annotated[
@@ -66,8 +65,7 @@ class REALMAskOptions(REALMFillOptions):
     ] = None
 
     def resolved(self, defaults: REALMDefaults) -> "REALMAskOptions":
-        """These options with the model's defaults in place of those that were left open. Raises InputError for what
-        does not go together."""
+        """These options with the model's defaults filled in. Raises InputError for an invalid combination."""
         combine = self.combine or defaults.combine
         mode = self.mode if self.mode not in ("auto", None) else "dense" if combine == "marginal" else defaults.mode
         if mode == "hybrid" and combine == "marginal":
@@ -85,14 +83,14 @@ class REALMAskOptions(REALMFillOptions):
 class REALMConfig(ModelConfig):
     """What a REALM needs in addition to its weights; lengths in tokens, special ones included.
 
-    A passage's vector is its encoder's state by `pooling`; then, if asked for, the pooler, the projection, the
-    LayerNorm, and length 1.
+    A passage's vector is its encoder's state by `pooling`, followed by the optional pooler, projection, LayerNorm, and
+    scaling to length 1.
     """
 
     options: ClassVar[tuple[Any, ...]] = (REALMFillOptions, REALMAskOptions)
     kind: Literal["realm"] = "realm"
     pooling: Annotated[
-        Literal["cls", "mean"], "The state that becomes a vector: the one of [CLS], or the mean of all."
+        Literal["cls", "mean"], "The state that becomes the vector: that of [CLS], or the mean of all."
     ] = "cls"
     pooler: Annotated[bool, "Whether a dense layer with tanh follows, as in the published encoders."] = False
     dimensions: Annotated[Number, "Size of the projection; 0: none."] = 128
@@ -101,30 +99,28 @@ class REALMConfig(ModelConfig):
         "Epsilon of the LayerNorm: 1e-3 in the original, 1e-12 in the Hugging Face port; None: no LayerNorm.",
     ] = 1e-3
     normalize: Annotated[bool, "Whether vectors have length 1."] = False
-    similarity_scale: Annotated[
-        Positive, "Factor of the dot product of passage and query, which makes the relevance."
-    ] = 1.0
-    separate_towers: Annotated[bool, "Whether queries have an encoder of their own."] = False
-    token_types: Annotated[bool, "Whether the second text of an input is marked by its token-type ids."] = True
-    query_tokens: Annotated[int, Ge(8), "Length of a question, at most."] = 64
-    passage_tokens: Annotated[int, Ge(16), "Length of a passage as a key, at most."] = 288
-    reader_tokens: Annotated[int, Ge(24), "Length of a question with a passage, at most."] = 320
+    similarity_scale: Annotated[Positive, "Relevance is the dot product of passage and query times this."] = 1.0
+    separate_towers: Annotated[bool, "Whether queries have a separate encoder."] = False
+    token_types: Annotated[bool, "Whether token-type ids mark the second text of an input."] = True
+    query_tokens: Annotated[int, Ge(8), "Maximum length of a question."] = 64
+    passage_tokens: Annotated[int, Ge(16), "Maximum length of a passage as a key."] = 288
+    reader_tokens: Annotated[int, Ge(24), "Maximum length of a question with a passage."] = 320
     reader_titles: Annotated[bool, "Whether the reader sees the title before the text."] = False
-    num_candidates: Annotated[int, Ge(2), "Number of passages that are read, the null document among them."] = 8
-    span_width: Annotated[Count, "Length of an answer, at most."] = 10
+    num_candidates: Annotated[int, Ge(2), "Number of passages read, including the null document."] = 8
+    span_width: Annotated[Count, "Maximum length of an answer."] = 10
     span_hidden: Annotated[Count, "Hidden size of the span's MLP."] = 256
     reader_layer_norm_eps: Annotated[Positive, "Epsilon of the reader's LayerNorm."] = 1e-3
     add_relevance: Annotated[bool, "Whether a passage's relevance is added to its spans' scores."] = True
-    reader: Annotated[str, "A reader, by name or folder, that reads in the place of the model's own."] = ""
+    reader: Annotated[str, "A reader, by name or folder, that replaces the model's own."] = ""
     defaults: REALMDefaults = field(default_factory=REALMDefaults)
 
     @property
     def question_room(self) -> int:
-        """Tokens of a question that are read, without its special ones."""
+        """Tokens read of a question, without special ones."""
         return self.query_tokens - 2
 
     def num_read(self, passages: int | None) -> int:
-        """The number of passages to read; by default `num_candidates` less the null document."""
+        """The number of passages to read; by default `num_candidates` without the null document."""
         count = self.defaults.passages if passages is None else passages
         return self.num_candidates - 1 if count is None else count
 
@@ -142,7 +138,7 @@ class REALMConfig(ModelConfig):
 Salience = Literal["salient", "spans", "tokens"]
 ReaderSees = Annotated[
     Literal["model", "titles", "body"],
-    "What the reader sees of a passage: its title before its text (titles), its text alone (body, the paper), or what "
+    "What the reader sees of a passage: its title before its text (titles), its text alone (body, the paper), or as "
     "the model's `reader_titles` says (model).",
 ]
 
@@ -150,14 +146,14 @@ ReaderSees = Annotated[
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ICTConfig(LoopConfig):
-    """The inverse cloze task (ORQA §4): the towers learn which passage a sentence was taken from.
+    """The inverse cloze task (ORQA §4): the towers learn which passage a sentence comes from.
 
-    Passages of one sentence are left out.
+    One-sentence passages are skipped.
     """
 
     keep_sentence: Annotated[Share, "Probability that the sentence stays in its passage."] = 0.1
-    splitter: Annotated[str, "How documents are cut into passages."] = "words:120"
-    exclude: Annotated[str, "A JSONL file of documents that are never trained on, by their ids or titles."] = ""
+    splitter: Annotated[str, "How documents are split into passages."] = "words:120"
+    exclude: Annotated[str, "A JSONL file of documents never to train on, by id or title."] = ""
 
 
 @described
@@ -166,31 +162,31 @@ class PretrainConfig(MeasuredConfig):
     """REALM's pre-training: fill masks with the help of retrieved passages."""
 
     batch_size: Count = 8
-    mini_batch_size: Annotated[Number, "Number of examples that are read with their passages at a time; 0: all."] = 0
-    num_candidates: Annotated[int, Ge(2), "Number of passages per example, the null document among them."] = 8
+    mini_batch_size: Annotated[Number, "Number of examples to read, with their passages, at a time; 0: all."] = 0
+    num_candidates: Annotated[int, Ge(2), "Number of passages per example, including the null document."] = 8
     masking: Annotated[
         Salience,
-        "What is masked: one named entity or date per example (salient), one random run of words (spans), or 15 % of "
+        "What to mask: one named entity or date per example (salient), one random run of words (spans), or 15 % of "
         "the tokens.",
     ] = "salient"
     tagger: Annotated[str, "The model that finds entities and dates."] = "quoth-tagger"
     marginal: Annotated[
         Literal["product", "token"],
-        "Whether one passage explains all masks of an example (product, the paper), or every mask has passages of its"
-        " own (token, the released code).",
+        "Whether one passage explains all masks of an example (product, the paper), or each mask is marginalised by "
+        "itself (token, the released code).",
     ] = "product"
     exclude_self: Annotated[
         Literal["document", "passage"],
-        "What is never retrieved for an example: its own passage, or all passages of its document.",
+        "What not to retrieve for an example: its own passage, or all passages of its document.",
     ] = "document"
-    refresh_every: Annotated[Count, "Number of steps after which all passages are embedded again."] = 500
-    asynchronous: Annotated[bool, "Whether that is done by a process of its own, or while training waits."] = True
+    refresh_every: Annotated[Count, "Number of steps between re-embeddings of all passages."] = 500
+    asynchronous: Annotated[bool, "Whether a separate process does that, or training waits for it."] = True
     mlm_warmup_steps: Annotated[
         Number,
-        "Number of steps in which the reader learns to fill random masks without passages, which a base without a "
-        "masked LM head requires.",
+        "Number of steps in which the reader first learns to fill random masks without passages; required if the base "
+        "has no masked LM head.",
     ] = 0
-    splitter: Annotated[str, "How documents are cut into passages."] = "words:120"
+    splitter: Annotated[str, "How documents are split into passages."] = "words:120"
     evaluate_blanks: Count = 200
     reader_sees: ReaderSees = "model"
 
@@ -198,18 +194,18 @@ class PretrainConfig(MeasuredConfig):
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FineTuneConfig(LoopConfig):
-    """Fine-tuning to open question answering (REALM §4, after ORQA): the query tower and the reader learn, the passage
-    vectors stay. A passage or span is right if an answer occurs in it.
+    """Fine-tuning for open question answering (REALM §4, after ORQA): the query tower and the reader learn, passage
+    vectors stay fixed. A passage or span is right if an answer occurs in it.
     """
 
     batch_size: Count = 1
-    mini_batch_size: Annotated[Number, "Number of questions that are read at a time; 0: all."] = 0
-    retriever_beam_size: Annotated[Count, "Number of nearest passages that the retriever learns from."] = 5000
-    num_reader_passages: Annotated[Count, "Number of nearest passages that the reader learns from."] = 5
+    mini_batch_size: Annotated[Number, "Number of questions to read at a time; 0: all."] = 0
+    retriever_beam_size: Annotated[Count, "Number of nearest passages the retriever learns from."] = 5000
+    num_reader_passages: Annotated[Count, "Number of nearest passages the reader learns from."] = 5
     force_positive: Annotated[
         bool,
-        "Whether a right passage of the beam replaces the last one that is read if none of these is right, so that a "
-        "young retriever leaves the reader something to learn from (not in the papers).",
+        "Whether a right passage of the beam replaces the last one read if none of those is right, so that the reader "
+        "has something to learn from while the retriever is weak (not in the papers).",
     ] = False
     corpus: Annotated[str, "The folder of the corpus to answer from."] = ""
     reader_sees: ReaderSees = "model"

@@ -1,8 +1,8 @@
 """REALM: retrieve, then predict (Guu et al. 2020), over the user's corpora.
 
-Knows: how towers, retrieval and reader compose. The five steps are those of every model here: encode (towers)
-→ search (retriever) → expand (reader: the spans of each passage) → score (marginal over passages) → explain (evidence).
-Does not know: which of the two kinds of readers reads (own_reader).
+Knows: how towers, retrieval and reader compose. The five steps are the same as in every model here: encode (towers) →
+search (retriever) → expand (reader: the spans of each passage) → score (marginal over passages) → explain (evidence).
+Does not know: which of the two kinds of readers it has (own_reader).
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 
 
 class GivenReader:
-    """The reader of a `Reader`: answers questions and fills blanks by spans, whose odds are calibrated."""
+    """The reader of a `Reader`: answers questions and fills blanks with spans, with calibrated odds."""
 
     def __init__(self, reader: SpanReader, name: str = "") -> None:
         self.reader, self.name = reader, name
 
     def check(self, options: REALMAskOptions) -> float:
-        """The probability that an answer must reach, by default the reader's."""
+        """The minimum probability of an answer, by default the reader's."""
         return answered_from(options, self.reader.config.defaults)
 
     def combined(self, combine: str | None, default: str) -> str:
@@ -60,7 +60,7 @@ class GivenReader:
         return Predictions(self.fillings(query, sources, how))
 
     def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
-        """The best spans for a blank, not calibrated: calibration is of questions only."""
+        """The best spans for a blank, not calibrated: only questions are."""
         spans = self._read(query, sources)
         return predict_spans(sources, spans, how.top_k, marginal=how.marginal, null=how.null)
 
@@ -118,13 +118,13 @@ class REALM(CorpusModel):
         Args:
             question: One question, or several.
             options: The fields of `REALMAskOptions`.
-            exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
-                each question. Default: ().
+            exclude (Collection[int]): Passage rows never to search, in any corpus: one collection, or one per question.
+                Default: ().
 
         Returns:
             The answers, best first, or a list of such lists for several questions. A model with the reader of a
             `Reader`, such as quoth-realm, uses that reader's odds: with "softmax" the probability is calibrated; with
-            "marginal" p(y|z,x) is normalised over a passage's spans and its own "no answer here": the rest of the
+            "marginal" p(y|z,x) is normalised over a passage's spans and its "no answer here": the remaining
             probability, with that of the null document, is that of no answer.
 
         Raises:
@@ -168,7 +168,7 @@ class REALM(CorpusModel):
         self, texts: Sequence[str], asked: Sequence[Sequence[int]], count: int, exclude: Exclude
     ) -> list[EncodedQuery]:
         """The questions with the best passages by BM25 and the towers; relevance is the log of a passage's share of the
-        best one's sum."""
+        best sum."""
         depth = max(count, FUSION_DEPTH)
         queries = []
         for query, hidden in zip(
@@ -196,8 +196,8 @@ class REALM(CorpusModel):
         """Fill the blank of a text from the passages nearest to it.
 
         A model with a reader of its own predicts masked words: p(y|x) = Σ_z p(y|z,x) p(z|x), where z are the passages
-        read and the null document, an empty one, for what the model knows without any passage; y are the words of one
-        token that occur in these passages. With the reader of a `Reader`, such as quoth-realm's, y are spans.
+        read and the null document, an empty one, for what the model knows without passages; y are the single-token
+        words in these passages. With the reader of a `Reader`, such as quoth-realm's, y are spans.
 
         Args:
             text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
@@ -206,7 +206,7 @@ class REALM(CorpusModel):
 
         Returns:
             The predictions, best first, or a list of such lists for several texts. Probabilities are shares, not
-            calibrated; with spans, what is missing to 1 is the probability of no answer.
+            calibrated; with spans, the remainder to 1 is the probability of no answer.
 
         Raises:
             InputError: A text without exactly one blank, "softmax" with a reader of its own; else as `ask`.
@@ -232,28 +232,27 @@ class REALM(CorpusModel):
         return found
 
     def likelihood(self, text: str, answer: str, *, passages: int | None = None, exclude: Exclude = ()) -> Likelihood:
-        """How likely a given answer is in the blank of a text, and which passages make it so (REALM Table 3).
+        """How likely an answer is in a text's blank, and how much each passage contributes (REALM Table 3).
 
-        The blank becomes M masks, one for each of the answer's M word pieces, filled independently of each other: log
-        p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x). z are the passages nearest to the text with its masks, and the null
-        document. Answers of different lengths have different numbers of masks: their probabilities are not shares of
-        one sum. For an answer of one piece it is the probability that `fill` gives, unless the word has other tokens
-        too (cased or byte-level vocabularies), which `fill` adds up.
+        The blank becomes M masks, one per word piece of the answer, filled independently: log p(y|x) = log Σ_z p(z|x)
+        Π_m p(y_m|z,x). z are the passages nearest to the masked text, and the null document. Answers of different
+        lengths have different numbers of masks, so their probabilities do not share one sum. For a one-piece answer it
+        equals the probability of `fill`, unless the word also has other tokens (cased or byte-level vocabularies),
+        which `fill` adds up.
 
         Args:
             text (str): A text with one blank: `[MASK]`, `<mask>` or `___`.
-            answer (str): The words of the blank, whether or not they occur in the corpus.
+            answer (str): The words for the blank, whether or not they occur in the corpus.
             passages (int | None): Number of passages. Default: the model's, or one less than it was trained with.
             exclude (Collection[int]): As in `ask`. Default: ().
 
         Returns:
-            log p(y|x), and log p(z|x), log p(y|z,x) and p(z|y,x) for each passage and, last, for the null document,
-            whose `log_likelihood` is that of the reader without any passage.
+            log p(y|x), and log p(z|x), log p(y|z,x) and p(z|y,x) for each passage and, last, the null document, whose
+            `log_likelihood` is the reader's without any passage.
 
         Raises:
-            InputError: An answer that is empty, has more pieces than are read or cannot be spelled; a text without
-                exactly one blank; a model whose reader marks spans and fills no masks, such as quoth-realm; else as
-                `ask`.
+            InputError: An answer that is empty, has too many pieces or cannot be spelled; a text without exactly one
+                blank; a model whose reader marks spans, such as quoth-realm; else as `ask`.
             EmptyCorpusError: No passage to search.
 
         Source:
@@ -302,7 +301,7 @@ class REALM(CorpusModel):
         return lambda query: self.encoder.scale * float(null_D @ query.vector_D)
 
     def _null_if(self, wanted: bool, by_eq_1: bool) -> Callable[[EncodedQuery], float] | None:
-        """As `_null`; None if the null document is not wanted. Raises InputError if it is, without eq. 1."""
+        """As `_null`; None without the null document. Raises InputError if it is requested without eq. 1."""
         if wanted and not by_eq_1:
             raise InputError("null_document is True and combine 'softmax'; it is for combine='marginal'")
         return self._null() if wanted else None
@@ -322,11 +321,11 @@ class REALM(CorpusModel):
 
 
 def passage_retriever(corpora: Sequence[Corpus], device: str | None, dtype: str | None, base: str | None) -> Retriever:
-    """What compares the vectors that `quoth-realm` stored, for models of any kind (`index.finder`)."""
+    """Compares the vectors stored by `quoth-realm`, for models of any kind (`index.finder`)."""
     return Retriever(corpora, _shared(device, dtype, base))
 
 
 @cache
 def _shared(device: str | None, dtype: str | None, base: str | None) -> PassageEncoder:
-    """The towers of `quoth-realm`, loaded once in a process: they are not changed, and have no state."""
+    """The towers of `quoth-realm`, loaded once per process: they are immutable."""
     return PassageEncoder.load(locate(REALM._usual, REALMConfig, base), device=device, dtype=dtype)

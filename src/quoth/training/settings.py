@@ -18,36 +18,34 @@ Settings = TypeVar("Settings", bound=Config)
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConfig(Config):
-    """What every run has: steps, AdamW with a linear warm-up and decay, checkpoints, logs."""
+    """Settings of every run: steps, AdamW with linear warm-up and decay, checkpoints, logs."""
 
     steps: Annotated[Count, "Number of steps."] = 600
     batch_size: Annotated[Count, "Number of examples per step."] = 16
-    learning_rate: Annotated[NotNegative, "The highest learning rate."] = 1e-3
+    learning_rate: Annotated[NotNegative, "The peak learning rate."] = 1e-3
     weight_decay: Annotated[NotNegative, "AdamW's weight decay."] = 0.01
-    warmup_steps: Annotated[Number, "Number of steps in which the learning rate rises, at most half of them."] = 50
-    lora_rank: Annotated[Number, "Rank of the adapter that is trained; 0 trains all weights."] = 64
+    warmup_steps: Annotated[Number, "Number of steps during which the learning rate rises, at most half."] = 50
+    lora_rank: Annotated[Number, "Rank of the adapter to train; 0 trains all weights."] = 64
     bf16: Annotated[bool, "Whether to compute in bfloat16."] = False
-    max_grad_norm: Annotated[NotNegative, "A longer gradient is scaled down to this length."] = 1.0
-    dropout: Annotated[
-        ShareBelow1, "Share of hidden units and attention weights that are dropped in the trained parts."
-    ] = 0.0
-    seed: Annotated[Number, "Number that all random choices follow from."] = 0
-    checkpoint_every: Annotated[Count, "Number of steps from one checkpoint to the next."] = 100
-    log_every: Annotated[Count, "Number of steps from one line of the log to the next."] = 10
+    max_grad_norm: Annotated[NotNegative, "Gradients are clipped to this norm."] = 1.0
+    dropout: Annotated[ShareBelow1, "Dropout rate of hidden units and attention weights in the trained parts."] = 0.0
+    seed: Annotated[Number, "Seed of all random choices."] = 0
+    checkpoint_every: Annotated[Count, "Number of steps between checkpoints."] = 100
+    log_every: Annotated[Count, "Number of steps between log lines."] = 10
 
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredConfig(LoopConfig):
-    """A run over documents, some of which may be left out, and others may measure the model."""
+    """A run over documents; some may be excluded, and others used to evaluate the model."""
 
-    exclude: Annotated[str, "A JSONL file of documents that are never trained on, by their ids or titles."] = ""
+    exclude: Annotated[str, "A JSONL file of documents never to train on, by id or title."] = ""
     evaluate_on: Annotated[
         str,
-        "A file of documents that are never trained on; blanks in them measure the model, and the best one is kept.",
+        "A file of documents never to train on; blanks in them evaluate the model, and the best one is kept.",
     ] = ""
-    evaluate_every: Annotated[Number, "Number of steps from one measurement to the next; 0: none."] = 0
-    evaluate_blanks: Annotated[Count, "Number of blanks (NPM: of each kind) that measure the model."] = 100
+    evaluate_every: Annotated[Number, "Number of steps between evaluations; 0: none."] = 0
+    evaluate_blanks: Annotated[Count, "Number of evaluation blanks (NPM: of each kind)."] = 100
 
     def check(self) -> None:
         if bool(self.evaluate_on) != bool(self.evaluate_every):
@@ -56,10 +54,10 @@ class MeasuredConfig(LoopConfig):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a run is made: the function ("module:name") that makes its task, the model to start from, the settings.
+    """How a run is built: the function ("module:name") that builds its task, the model to start from, the settings.
 
     `retrieves`: the run may retrieve from another corpus than that of its inputs. `distributed`: several processes may
-    share the run. `skips_bad`: it can leave out broken records.
+    share it. `skips_bad`: it can skip broken records.
     """
 
     prepare: str
@@ -71,8 +69,8 @@ class Recipe:
 
 
 def with_overrides(config: Settings, overrides: Mapping[str, object]) -> Settings:
-    """The settings with some changed; text is read as the type of its field. Raises InputError on an unknown name or a
-    value that does not fit."""
+    """The settings with some changed; text is parsed as its field's type. Raises InputError on an unknown name or an
+    invalid value."""
     kind: Any = type(config)
     known, hints, values = fields_of(kind), get_type_hints(kind), config.to_dict()
     for key, value in overrides.items():
@@ -83,7 +81,7 @@ def with_overrides(config: Settings, overrides: Mapping[str, object]) -> Setting
 
 
 def _parsed(text: str, kind: Any) -> Any:
-    """A text as a value of this type, or as it is, for its record to refuse."""
+    """A text as a value of this type, or unchanged, for its record to reject."""
     if kind is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
     with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Zero-NeR: passages by the entities they mention, with nothing trained for it (Hoshi et al. 2022).
+"""Zero-NeR: finds passages by the entities they mention, without training (Hoshi et al. 2022).
 
 Knows: how entity keys, search and explanation compose. Does not know: recognition, vectors, fusion with others.
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from quoth.zero_ner.luke import LukeSpans
 
 Entity = str | Range
-"""An entity of a question: its words, which must occur there, or its characters."""
+"""An entity of a question: its words, which must occur there, or its character range."""
 
 
 class ZeroNER(CorpusModel):
@@ -70,12 +70,12 @@ class ZeroNER(CorpusModel):
         """Load a Zero-NeR.
 
         Args:
-            name (str | Path | None): A shipped model (quoth-zero-ner), a folder whose quoth.json holds the settings
-                (`ZeroNERConfig`), or any encoder (an NPM, a LUKE, a hub id), which gets the default settings. Default:
+            name (str | Path | None): A shipped model (quoth-zero-ner), a folder with settings in quoth.json
+                (`ZeroNERConfig`), or any encoder (an NPM, a LUKE, a hub id), with the default settings. Default:
                 "quoth-zero-ner".
             corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
                 Default: None.
-            recognizer (Recognizer | None): What finds the entities, instead of the settings'. Default: None.
+            recognizer (Recognizer | None): Finds the entities, instead of the settings' recognizer. Default: None.
 
         Returns:
             The model, ready to search.
@@ -117,9 +117,9 @@ class ZeroNER(CorpusModel):
             query (str): A question, or another text that names an entity.
             k (int): Number of passages. Default: 20.
             mode ("auto" | "bm25" | "dense" | "hybrid"): By words, by entities (requires `embed`), or by both; auto: by
-                words, and by vectors of passages if there are any. Default: "dense".
-            entities (Sequence[str | tuple[int, int]] | None): The question's entities, by their words or characters.
-                Default: they are recognised; the whole question if it has none.
+                words, and by passage vectors if there are any. Default: "dense".
+            entities (Sequence[str | tuple[int, int]] | None): The question's entities, as words or character ranges.
+                Default: recognised; the whole question if it has none.
 
         Returns:
             The hits, best first; a hit has its passage, its score, and as `matches` the keys that matched.
@@ -169,10 +169,10 @@ class ZeroNER(CorpusModel):
             return parts, self.encoder.queries(text, found)
 
     def _ranked(self, parts: Sequence[str], q_SD: NDArray[np.float32], k: int) -> KeyRanking:
-        """The k best passages, and the key of each that is nearest to each entity.
+        """The k best passages, and each one's nearest key to each entity.
 
-        With several entities, the search for each one's nearest passages goes deeper until no passage beyond them could
-        be among the k best (the threshold algorithm, Fagin et al. 2001).
+        With several entities, each one's search goes deeper until no passage beyond it could be among the k best (the
+        threshold algorithm, Fagin et al. 2001).
         """
         depth = k
         while True:
@@ -193,7 +193,7 @@ class ZeroNER(CorpusModel):
     def _keys(
         self, q_SD: NDArray[np.float32], known: Mapping[PassageRef, list[KeyAt]], places: Collection[PassageRef]
     ) -> dict[PassageRef, list[KeyAt]]:
-        """The key that is nearest to each entity in each of these passages; it is searched for if it is not known."""
+        """The nearest key to each entity in each of these passages, searched for if not known."""
         unknown = [place for place in places if place not in known]
         return {**known, **(self._retriever.keys_in(unknown, q_SD) if unknown else {})}
 

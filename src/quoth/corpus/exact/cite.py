@@ -1,6 +1,6 @@
-"""Predictions as citations that others read: web annotations, character locations, links to a text.
+"""Predictions as citations in standard formats: web annotations, character locations, links to a text.
 
-Knows: documents, the formats. Does not know: how predictions came about.
+Knows: documents, the formats. Does not know: how predictions were made.
 
 Offsets count Unicode code points, as Python does. JavaScript counts UTF-16 units, in which an emoji counts two, so the
 formats have both.
@@ -22,7 +22,7 @@ from quoth.errors import InputError, UnknownDocumentError
 from quoth.records import Document, Evidence, Prediction, quote_of
 
 CONTEXT = 32
-"""Code points quoted before a phrase, and after it: more if these do not tell it from other places."""
+"""Code points quoted before and after a phrase: more if these do not make it unique."""
 MOST_WORDS = 8
 """Words of context in a link, before the phrase and after it."""
 UNIT = "code points"
@@ -32,8 +32,8 @@ UNIT = "code points"
 class Citation:
     """A place of a document: `document.text[start:end]` is `exact`, and `prefix` and `suffix` are around it.
 
-    `document_index` numbers the documents that are cited together, in the order in which they are cited. `url` is the
-    document's metadata of that name, or "". `directive` is what finds the place in a page: "text=…".
+    `document_index` numbers the documents cited together, in order of citation. `url` is the document's metadata of
+    that name, or "". `directive` finds the place in a page: "text=…".
     """
 
     document_id: str
@@ -83,7 +83,7 @@ class Citation:
         return f"{page}{'' if '#' in page else '#'}:~:{self.directive}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as JSON has it, with its unit and its link."""
+        """The record as JSON, with its unit and its link."""
         return {**asdict(self), "unit": UNIT, "link": self.link()}
 
     def _counted(self) -> dict[str, Any]:
@@ -94,14 +94,14 @@ def cite(predictions: Iterable[Prediction], corpus: Corpus | Sequence[Corpus]) -
     """Cite every quoted place of predictions.
 
     Args:
-        predictions (Iterable[Prediction]): What `fill` or `ask` of a text answered.
-        corpus (Corpus | Sequence[Corpus]): The corpus that was searched, or all of them, as it was then.
+        predictions (Iterable[Prediction]): The answers of `fill` or `ask` to a text.
+        corpus (Corpus | Sequence[Corpus]): The corpus searched, or all of them, in the same state.
 
     Returns:
         For each prediction the citations of its evidence, in the same order.
 
     Raises:
-        InputError: A place that the corpus does not have, or no longer.
+        InputError: A place not in the corpus, or no longer.
 
     Example:
         >>> best, *_ = quoth.cite(reader.ask("Who composed Carmen?", top_k=1), corpus)

@@ -1,4 +1,4 @@
-"""Does a text occur in a corpus, where, and if not, what is nearest to it?
+"""Whether and where a text occurs in a corpus, and if it does not, the nearest text.
 
 Knows: documents, characters, BM25, edit distance. Does not know: models, keys.
 
@@ -29,12 +29,12 @@ from quoth.text.terms import analyse, is_unspaced_character
 from quoth_sources.source_map import as_json
 
 MOST_CHARACTERS = 2000
-"""A longer text is looked for, but not compared with what is nearest: that takes time as its length squared."""
+"""A longer text is searched for, but without the nearest text, whose search time is quadratic in its length."""
 MOST_PLACES = 10_000
-"""Further places are not looked for."""
+"""Maximum number of places counted."""
 NEAREST = 3
 _COMPARED = 10
-"""BM25's best passages, around which the nearest text is looked for."""
+"""Number of BM25's best passages to search for the nearest text."""
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d[.,]\d")
 _SINGLE, _DOUBLE = "['‘’]", '["“”]'
@@ -45,12 +45,12 @@ _NEVER = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a text occurs in a corpus, ignoring white space and how quotation marks are typed, and where.
+    """Whether and where a text occurs in a corpus, ignoring white space and the style of quotation marks.
 
-    `num_places` is how often it occurs (10,000: as often, or more often); in `num_whole` of these places it is not a
-    part of a longer word or number. `places` are the first of them, whole ones before others. If it does not occur,
-    `nearest` are the most similar parts of the corpus, best first. `score` of a place is 1 - edits / the longer one's
-    length: 1 for an exact quote.
+    `num_places` is how often it occurs (10,000 means that or more); in `num_whole` of these it is not part of a longer
+    word or number. `places` are the first of them, whole ones first. If it does not occur, `nearest` are the most
+    similar parts of the corpus, best first. A place's `score` is 1 - edits / the longer text's length: 1 for an exact
+    quote.
     """
 
     text: str
@@ -65,22 +65,22 @@ class Verification:
         return self.num_places > 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as JSON has it, with `occurs`."""
+        """The record as JSON, with `occurs`."""
         return {"occurs": self.occurs, **as_json(self)}
 
 
 def verify_quote(corpus: Corpus, text: str, max_places: int = 10) -> Verification:
-    """Look for a text in every document of a corpus, exactly but for white space and how quotation marks are typed.
+    """Look for an exact text in every document of a corpus, ignoring white space and the style of quotation marks.
 
     Args:
         corpus (Corpus): Where to look.
-        text (str): The words of the quote. A run of white space matches any other, a straight quotation mark or
-            apostrophe a curly one, and the other way round.
-        max_places (int): Number of places that are told. Default: 10.
+        text (str): The words of the quote. A run of white space matches any other; straight and curly quotation marks
+            or apostrophes match each other.
+        max_places (int): Number of places to return. Default: 10.
 
     Returns:
-        How often the text occurs and where, or what is nearest to it: of BM25's best passages and the text around them
-        the parts that take the fewest edits of a character, with whole words at both ends.
+        How often the text occurs and where, or the nearest text: in and around BM25's best passages, the parts with the
+        fewest character edits, with whole words at both ends.
 
     Raises:
         InputError: A text that is empty or not valid Unicode, `max_places` below 1.
