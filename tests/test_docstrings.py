@@ -154,8 +154,8 @@ def test_a_docstring_says_of_an_option_what_its_record_says() -> None:
     text = inspect.getdoc(quoth.Reader.ask) or ""
     kinds, count = '"auto" | "bm25" | "dense" | "hybrid"', "Number of passages to read. Default: the model's."
     assert "\n    question: One question, or several.\n    top_k (int): Number of answers. Default: 5.\n" in text
-    assert f"\n    passages (int | None): {count}\n    mode ({kinds}): How the passages" in text
-    assert 'or else words. Default: "auto".' in " ".join(text.split())
+    assert f"\n    passages (int | None): {count}\n    mode ({kinds}): How passages are" in text
+    assert 'else words. Default: "auto".' in " ".join(text.split())
     assert text.index("    precision (") < text.index("    exclude (") < text.index("\nReturns:")
     assert "options: " not in text
     assert "The fields of" not in text

@@ -1,6 +1,6 @@
-"""The command `quoth eval`: one door to every task; wrong answers of finished runs; a REALM's likelihoods.
+"""The command `quoth eval`: all tasks; wrong answers of finished runs; a REALM's likelihoods.
 
-Knows: how a call is spelled. Does not know: any task, or how anything is measured.
+Knows: the command-line syntax. Does not know: any task, or how anything is measured.
 """
 
 import tempfile
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 FEW = 30
-"""The number of examples per task of `quick`; of each relation, language or kind, a tenth of it."""
+"""The number of examples per task of `quick`; a tenth of it per relation, language or kind."""
 
 
 class Tasks(TyperGroup):
-    """The commands, and the names of tasks, which stand for `run` with them."""
+    """The commands, and the names of tasks, which are short for `run` with them."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         return super().resolve_command(ctx, args if not args or args[0] in self.commands else ["run", *args])
@@ -71,7 +71,7 @@ Systems = Annotated[
     repeated(
         "--system",
         "NAME[,OPTION=VALUE]",
-        "Ask this model or baseline, with options of its own: quoth-mini,combine=sum, bm25, lm:ID_OR_FOLDER.",
+        "Measure this model or baseline, with its own options: quoth-mini,combine=sum, bm25, lm:ID_OR_FOLDER.",
         default="the task's.",
     ),
 ]
@@ -80,17 +80,17 @@ Sweep = Annotated[
     repeated(
         "--sweep",
         "OPTION=VALUES",
-        "Ask every model once per value of one of its options: temperature=0.5,1,2, passages=3,20,null (null: every "
+        "Measure every model once per value of an option: temperature=0.5,1,2, passages=3,20,null (null: every "
         "token), or corpus=0.05,0.25,1 (that share of the documents, nested samples by --seed).",
     ),
 ]
 SetOptions = Annotated[
     list[str] | None,
-    repeated("--set", "OPTION=VALUE", "Set an option of the tasks, or of all systems that take it: read=0."),
+    repeated("--set", "OPTION=VALUE", "Set an option of the tasks, or of all systems that have it: read=0."),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", help="Ask at most this many examples, drawn at random (0: all). Default: the task's."),
+    typer.Option("--limit", help="Use at most this many examples, drawn at random (0: all). Default: the task's."),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed for drawing examples.")]
 Keep = Annotated[
@@ -98,7 +98,7 @@ Keep = Annotated[
     typer.Option(
         "--run",
         metavar="DIR",
-        help="Keep every answer with its evidence here, one folder per task; a second call resumes.",
+        help="Store every answer with its evidence here, one folder per task; a second call resumes.",
     ),
 ]
 
@@ -121,8 +121,8 @@ def run(
 ) -> None:
     """Measure systems on tasks. `quoth eval sst2 mr` is short for `quoth eval run sst2 mr`.
 
-    What cannot be asked of a group (a file is missing, a system cannot do it) is left out, with a note. `quick` asks a
-    small sample of everything, and writes report.html to --run. See docs/evaluation.md for every task's options.
+    Tasks of a group that cannot be run (a file is missing, a system cannot do it) are skipped, with a note. `quick`
+    runs a small sample of everything, and writes report.html to --run. See docs/evaluation.md for every task's options.
 
     \b
     Example:
@@ -168,7 +168,7 @@ def check_call(data: Path | None, limit: int | None) -> None:
 
 
 def _run(given: "Given", names: Sequence[str], swept: Sequence[str], keep: Path | None, json: bool) -> None:
-    """Ask the tasks, and print the report of each."""
+    """Run the tasks, and print the report of each."""
     with counting("reading", "passages") as read:
         given = replace(given, progress=lambda name, done, total: read(done, total))
         # All are read before one is asked, so that a missing file is reported at once.
@@ -183,8 +183,8 @@ def _run(given: "Given", names: Sequence[str], swept: Sequence[str], keep: Path 
 
 
 def _or_left_out(spec: "TaskSpec", wanted: bool, do: Callable[[], Made]) -> Made | None:
-    """What `do` makes of a task. Of a group, a task that cannot be asked is left out, with a note; if it is wanted,
-    because it was named itself, that is an error."""
+    """The result of `do` for a task. A task that cannot be run is skipped, with a note; if it was named itself
+    (`wanted`), that is an error."""
     try:
         return do()
     except UserError as error:
@@ -197,8 +197,8 @@ def _or_left_out(spec: "TaskSpec", wanted: bool, do: Callable[[], Made]) -> Made
 def _prepared(
     given: "Given", names: Sequence[str], swept: Sequence[str]
 ) -> "list[tuple[TaskSpec, Prepared, list[Asked]]]":
-    """The tasks that can be asked, each with its systems. Raises InputError if one was named itself, or if none is
-    left, and for an option that nothing takes."""
+    """The runnable tasks, each with its systems. Raises InputError if another was named itself, if none is left, and
+    for an option nothing takes."""
     from quoth_eval.spec import unknown_option
     from quoth_eval.systems import known_options
 
@@ -242,8 +242,8 @@ def _with_systems(
 
 
 def _measured(spec: "TaskSpec", prepared: "Prepared", asked: "list[Asked]", folder: Path | None) -> "Report":
-    """The report. Models are loaded when they are first asked; what cannot be asked, such as a corpus without any word
-    of a label, is an error."""
+    """The report. Models are loaded on first use; what cannot be asked, such as a corpus without any word of a label,
+    is an error."""
     from quoth_eval.harness import Lazy, evaluate
 
     made: dict[str, Any] = {}
@@ -276,7 +276,7 @@ def _swept(sweep: str) -> list[str]:
 
 
 def _versions(specs: Sequence[str], swept: Sequence[str], baselines: Collection[str]) -> list[str]:
-    """Every system but a baseline once for each option and value of `swept`."""
+    """Every system except baselines, once per option and value of `swept`."""
     swept_ones = [spec for spec in specs if swept and spec.partition(",")[0] not in baselines]
     return [each for spec in specs for each in ([f"{spec},{one}" for one in swept] if spec in swept_ones else [spec])]
 
@@ -327,7 +327,7 @@ def errors(
 def likelihood(
     directory: CorpusDir,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A text with one [MASK].")],
-    answer: Annotated[str, typer.Argument(metavar="ANSWER", help="What the blank is to be filled with.")],
+    answer: Annotated[str, typer.Argument(metavar="ANSWER", help="The filling of the blank.")],
     corpus: MoreCorpora = None,
     *,
     options: records.Given,
@@ -335,7 +335,7 @@ def likelihood(
     setup: Setup,
     json: Json = False,
 ) -> None:
-    """How likely is an answer, without any passage, with each of them, and with all (REALM, Table 3)?
+    """Likelihood of an answer without passages, with each, and with all (REALM, Table 3).
 
     Requires a REALM that quoth train realm-pretrain or quoth convert made, and its vectors (quoth embed).
 

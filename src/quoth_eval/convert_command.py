@@ -1,4 +1,4 @@
-"""The command `quoth convert`: published checkpoints, or two models' parts, as a model's folder.
+"""The command `quoth convert`: published checkpoints, or two models' parts, become a model folder.
 
 Knows the options. Does not know what a checkpoint contains.
 """
@@ -33,9 +33,9 @@ def convert(
 ) -> None:
     """Convert published REALM checkpoints, or mix two models.
 
-    The other commands take its folder as --model. An open-QA checkpoint answers questions, best together with the
-    embedder that made the passage vectors it was trained with. An embedder and an encoder fill blanks. Weights are read
-    from safetensors, or from pickles that contain only tensors.
+    The other commands take the folder as --model. An open-QA checkpoint answers questions, best with the embedder whose
+    passage vectors it was trained with. An embedder and an encoder fill blanks. Weights are read from safetensors, or
+    from pickles that contain only tensors.
 
     \b
     Example:

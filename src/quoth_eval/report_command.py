@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 TITLE = "Measured by Quoth"
-RUNS = "Folders that --run has written, or folders of such folders."
+RUNS = "Folders written by --run, or folders of such folders."
 REMEDIES = {
     ".md": "--markdown takes no file but prints the page; write it with: --markdown > {0}",
     ".html": "name the page to write with: -o {0}",
 }
-"""What to do instead of naming such a file as a run."""
+"""What to do instead of passing such a file as a run."""
 
 
 @app.command()
@@ -54,8 +54,8 @@ def report(
 ) -> None:
     """Show finished runs on one page, with pictures.
 
-    The page has tables, differences, the papers' figures and wrong answers. It is one file, which needs no network. An
-    option that several systems of a run vary becomes a curve.
+    The page has tables, differences, the papers' figures and wrong answers, in one file that needs no network. An
+    option varied by several systems of a run becomes a curve.
 
     \b
     Example:

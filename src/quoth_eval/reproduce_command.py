@@ -18,10 +18,10 @@ from quoth_eval.command import Seed, check_call
 
 app = typer.Typer(add_completion=False)
 Table = Annotated[
-    str | None, typer.Argument(metavar="TABLE", help="A table or figure, such as npm-table-8: --list names all.")
+    str | None, typer.Argument(metavar="TABLE", help="A table or figure, such as npm-table-8; --list shows all.")
 ]
 Listed = Annotated[
-    bool, typer.Option("--list", help="Name every table and figure, what it needs, and whether that is there.")
+    bool, typer.Option("--list", help="List every table and figure, its requirements, and whether they are met.")
 ]
 Data = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Folder of the tasks' files: DIR/lama/TREx/P17.jsonl, …")
@@ -37,8 +37,8 @@ SearchedCorpora = Annotated[
     repeated(
         "--corpus",
         "NAME=PATH",
-        "What is searched: wiki, reviews, old (an earlier edition of wiki). A corpus, or documents, which become one "
-        "in the output, with the vectors that are needed. PATH alone is wiki.",
+        "What to search: wiki, reviews, old (an earlier edition of wiki). A corpus, or documents, which are indexed "
+        "in the output with the vectors needed. PATH alone is wiki.",
     ),
 ]
 Models = Annotated[
@@ -46,16 +46,17 @@ Models = Annotated[
     repeated(
         "--model",
         "MODEL",
-        "Ask this model, by name, folder or hub id, in place of the shipped ones of its kind; lm:ID_OR_FOLDER is asked "
-        "as well.",
+        "Use this model, by name, folder or hub id, instead of the shipped ones of its kind; lm:ID_OR_FOLDER is added.",
     ),
 ]
 Limit = Annotated[
     int | None,
     typer.Option(
         "--limit",
-        help="Ask at most this many examples per task, and a tenth as many per relation or language (0: all): 30 is a "
-        "look in minutes. Default: the table's.",
+        help=(
+            "Use at most this many examples per task, and a tenth as many per relation or language (0: all); 30 takes "
+            "minutes. Default: the table's."
+        ),
     ),
 ]
 
@@ -76,9 +77,9 @@ def reproduce(
 ) -> None:
     """Measure a table or figure of the three papers.
 
-    The papers are those on NPM, REALM and Zero-NeR. Writes a page in Markdown with our numbers and the published ones,
-    what differs, and what it was made from. A table consists of commands (quoth index, embed, eval), which the page
-    names. Of a table whose data is only partly there, the rest is measured. See docs/reproduce.md.
+    The papers are those on NPM, REALM and Zero-NeR. Writes a Markdown page with our numbers and the published ones, the
+    differences, and the inputs. A table consists of commands (quoth index, embed, eval), which the page lists. If only
+    part of a table's data is there, that part is measured. See docs/reproduce.md.
 
     \b
     Example:

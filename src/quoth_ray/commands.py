@@ -1,6 +1,6 @@
-"""What the commands do at URLs and on clusters: they find this module by its entry point.
+"""The commands at URLs and on clusters, which find this module by its entry point.
 
-Knows: what is copied and sent, and which models the workers load. Does not know: options, nor how jobs run.
+Knows: what to copy and send, and which models workers load. Does not know: options, nor how jobs run.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def read_at(url: str) -> Path:
 
 @contextmanager
 def changing(url: str) -> Iterator[Corpus]:
-    """A copy of the corpus at a URL, to be changed in the block, which is sent at the end. If that is interrupted,
-    nothing has changed at the URL.
+    """A copy of the corpus at a URL, to change in the block, sent at the end. If that is interrupted, nothing changes
+    at the URL.
 
     Raises InputError, CorpusNotFoundError if nothing is there, LockedError.
     """
@@ -51,7 +51,7 @@ def changing(url: str) -> Iterator[Corpus]:
 
 
 def indexing(output: str, block: int | None) -> tuple[Path, Callable[..., int]]:
-    """The new corpus's folder, which for a URL is a copy, and the function by which the cluster adds documents."""
+    """The new corpus's folder, for a URL a copy, and the function with which the cluster adds documents."""
     from quoth_ray.build import BLOCK_CHARACTERS, index
     from quoth_ray.cluster import connect
 
@@ -77,7 +77,7 @@ def corpus_at(directory: str) -> Corpus:
 def embed(
     corpus: Corpus, directory: str, model: str, loaded: CorpusModel, setup: Setup, **options: Any
 ) -> list[Shortfall]:
-    """Embed the `corpus_at` this directory on the cluster; `loaded` is the model here, which workers must have too."""
+    """Embed the `corpus_at` this directory on the cluster; `loaded` is the model here, which workers also need."""
     from quoth_ray.build import embed as embed_on_ray
 
     named = replace(_named(model, setup), fingerprint=loaded.fingerprint)
@@ -94,7 +94,7 @@ def serve(
     parts: dict[str, Any],
     build: Callable[..., Any],
 ) -> None:
-    """Serve on a cluster until this process receives a signal to stop; `build` makes the HTTP application."""
+    """Serve on a cluster until this process receives a stop signal; `build` creates the HTTP application."""
     from quoth_ray.cluster import connect, machines
 
     given = connect()
@@ -126,7 +126,7 @@ def serve(
 
 
 def _named(model: str, setup: Setup) -> Any:
-    """The model as a cluster's workers load it, with absolute paths of folders."""
+    """The model as a cluster's workers load it, with absolute paths."""
     from quoth_ray.cluster import ModelName
 
     name = str(Path(model).absolute()) if Path(model).is_dir() else model

@@ -1,6 +1,6 @@
-"""The HTTP application: routes, and how a request becomes a call and its result a reply.
+"""The HTTP application: routes, and the mapping of requests to calls and results to replies.
 
-Knows: FastAPI, the queue, the backend's calls. Does not know: models, where corpora lie, the web server.
+Knows: FastAPI, the queue, the backend's calls. Does not know: models, where corpora are stored, the web server.
 
     POST /v1/fill      {"text": "… [MASK] …", "top_k": 5, …}        -> {"predictions": […], "snapshots": {…}}
     POST /v1/ask       {"question": "…", …}
@@ -49,12 +49,11 @@ from quoth_sources.source_map import as_json
 
 Handler = Callable[..., Awaitable[Response]]
 SECONDS_BETWEEN_LOOKS = 1.0
-"""How often a service looks for a new snapshot."""
+"""How often a service checks for a new snapshot."""
 
 
 class View(Protocol):
-    """Models over corpora, each at one snapshot, which does not change while requests are answered: the one that fills
-    blanks and labels texts, and the one that answers questions."""
+    """Models over corpora, each at one fixed snapshot: one for blanks and labels, and one for questions."""
 
     @property
     def corpora(self) -> Sequence[Corpus]: ...
@@ -142,12 +141,12 @@ def create_app(
     """The application of a service. One process serves it: the queue and its batches are in memory.
 
     Args:
-        backend (Backend): What answers, such as a `Library`.
+        backend (Backend): Answers requests, such as a `Library`.
         limits (Limits | None): Bounds on requests and on concurrent work. Default: `Limits()`.
         access (Access | None): Token, writing, host names. Default: `Access()`.
         log_text (bool): Write bodies of requests to the log. Default: False.
-        examples (Sequence[str]): Questions, or sentences with a blank, that the page offers. Default: ().
-        files (Path | None): The folder of the files that documents were read from, if pages and files may be shown.
+        examples (Sequence[str]): Questions, or sentences with a blank, offered on the page. Default: ().
+        files (Path | None): The folder of the documents' source files, if pages and files may be shown.
 
     Returns:
         A FastAPI application, for any ASGI server.
@@ -205,7 +204,7 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
 
     @asked("/v1/fill", made.fill, replies.Predictions)
     async def fill(request: BaseModel) -> Response:
-        """Fill the blank of a text, or of several, with the phrases of the corpus that fit best."""
+        """Fill the blank of a text, or of several, with the best-fitting phrases of the corpus."""
         return await _predicted(service, request, "text")
 
     @asked("/v1/ask", made.ask, replies.Answers)
@@ -237,7 +236,7 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
 
     @asked("/v1/verify", made.verify, replies.Verified)
     async def verify(request: BaseModel) -> Response:
-        """Say whether a text occurs in the corpus, and where; if not, what is nearest to it."""
+        """Check whether and where a text occurs in the corpus; if not, return the nearest text."""
         view, options = await _resolved(service, request)
         done = await service.queue.alone(lambda: verify_quotes(view.corpora, **options).to_dict())
         return await _reply(service, view, done, **done.answers[0])
@@ -276,7 +275,7 @@ def _add_documents(api: FastAPI, service: Service) -> None:
 
     @api.post("/v1/documents", response_model=replies.Written, status_code=201, responses=written)
     async def add(request: Documents) -> Response:
-        """Add documents in one commit; the reply names the snapshot that has them, which is served from now on."""
+        """Add documents in one commit; the reply names their snapshot, which is served from now on."""
         service.limits.check(request.model_dump())
         return JSON(await write(request.corpus, "add", request.documents), 201)
 
@@ -313,8 +312,8 @@ def _add_state(api: FastAPI, service: Service) -> None:
     @api.head("/readyz", include_in_schema=False)
     @api.get("/readyz", response_model=replies.Status)
     async def ready() -> Response:
-        """Whether requests should be sent here: not while the service stops, its queue is full, or a shard does not
-        answer. Damaged segments are named: it answers without them."""
+        """Whether to send requests here: not while the service stops, its queue is full, or a shard does not answer.
+        Damaged segments are named: it answers without them."""
         if service.draining:
             return problem(503, "the service stops", headers={"Retry-After": "5"})
         if max(service.queue.waiting, service.reads.waiting) >= service.limits.queue:

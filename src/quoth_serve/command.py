@@ -1,6 +1,6 @@
 """The commands that serve corpora: serve, over HTTP with a page; mcp, to assistants.
 
-Knows: the options, and which models answer what. Does not know: how requests are answered, nor the tools.
+Knows: the options, and which model serves what. Does not know: how requests are answered, nor the tools.
 """
 
 import os
@@ -43,18 +43,18 @@ Directories = Annotated[
     typer.Argument(metavar="DIR", help="Corpora made by quoth index, or their URLs (s3://, gs://, …); with --ray one."),
 ]
 Demo = Annotated[bool, typer.Option("--demo", help="Serve the bundled atlas, in its 2016 and its 2026 edition.")]
-Host = Annotated[str, typer.Option("--host", help="0.0.0.0 lets other machines ask.")]
+Host = Annotated[str, typer.Option("--host", help="0.0.0.0 admits other machines.")]
 Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="0 takes any free port.")]
 AllowHost = Annotated[
     list[str] | None,
-    repeated("--allow-host", "NAME", "Also answer to this host name, as behind a proxy."),
+    repeated("--allow-host", "NAME", "Also accept this host name, as behind a proxy."),
 ]
 TokenFile = Annotated[
     Path | None,
     typer.Option("--token-file", help=f"File with the token that requests must send (or set {TOKEN})."),
 ]
 Writable = Annotated[
-    bool, typer.Option("--writable", help="Let whoever has the token add, replace and delete documents.")
+    bool, typer.Option("--writable", help="Let requests with the token add, replace and delete documents.")
 ]
 ReaderModel = Annotated[
     str, typer.Option("--reader", help="The model that answers questions: a reader, a REALM or an NPM.")
@@ -68,24 +68,25 @@ LimitPairs = Annotated[
     repeated(
         "--limit",
         "NAME=NUMBER",
-        "Change a bound. Of a request: body=1MB, text=20000 (characters), texts=64, neighbours=65536, passages=256, "
-        "answers=1000; of a reply: reply=1000000 (characters), file=100MB (whose pages are shown); of the work: "
-        "concurrency=2 (batches), batch=16 (texts), queue=256 (requests), timeout=60 (seconds).",
+        "Change a limit. Requests: body=1MB, text=20000 (characters), texts=64, neighbours=65536, passages=256, "
+        "answers=1000; replies: reply=1000000 (characters), file=100MB (whose pages are shown); work: concurrency=2 "
+        "(batches), batch=16 (texts), queue=256 (requests), timeout=60 (seconds).",
     ),
 ]
 LogText = Annotated[
-    bool, typer.Option("--log-text", help="Log the texts of requests too; by default only their times are logged.")
+    bool, typer.Option("--log-text", help="Also log the texts of requests; by default only their times are logged.")
 ]
 Shards = Annotated[
     int | None,
-    typer.Option("--shards", help="With --ray: number of parts, by segments. Default: the number of machines."),
+    typer.Option("--shards", help="With --ray: number of shards, by segments. Default: the number of machines."),
 ]
 Replicas = Annotated[int, typer.Option("--replicas", help="With --ray: number of replicas per shard.")]
 MaxReplicas = Annotated[
-    int | None, typer.Option("--max-replicas", help="With --ray: start up to this number of replicas under load.")
+    int | None, typer.Option("--max-replicas", help="With --ray: scale up to this number of replicas under load.")
 ]
 Fronts = Annotated[
-    int, typer.Option("--fronts", help="With --ray: processes that take requests, read passages and ask the shards.")
+    int,
+    typer.Option("--fronts", help="With --ray: processes that accept requests, read passages and query the shards."),
 ]
 Cpus = Annotated[float, typer.Option("--cpus", help="With --ray: CPUs per replica.")]
 
@@ -116,13 +117,12 @@ def serve(
     *,
     setup: Setup,
 ) -> None:
-    """Answer over HTTP, with a page to ask on.
+    """Serve corpora over HTTP, with a web page.
 
-    One process serves the corpora, all as one or each by its name; documents that are added later are searched at once.
-    While it answers, it makes the vectors that passages lack; until then passages are found by their words.
-    After Ctrl-C or SIGTERM it finishes the requests that it has begun. With --ray a cluster answers the same requests.
-    With --files the page shows the page of a PDF that an answer is on, and gives out the files of the corpus's
-    documents.
+    One process serves the corpora, all as one or each by its name; documents added later are searched at once. It
+    computes missing passage vectors in the background; until then passages are found by words. After Ctrl-C or SIGTERM
+    it finishes running requests. With --ray, a cluster answers the same requests. With --files, the web page shows an
+    answer's PDF page, and serves the files of the corpus's documents.
 
     \b
     Example:
@@ -156,8 +156,7 @@ def serve(
 
 
 class Named(NamedTuple):
-    """The names of the models to serve: the one that fills blanks and labels texts, the one that answers questions,
-    those that search."""
+    """The names of the models to serve: for blanks and labels, for questions, for searches."""
 
     fills: str
     asks: str
@@ -165,7 +164,7 @@ class Named(NamedTuple):
 
 
 def _limits(given: list[str]) -> "Limits":
-    """Raises InputError for an unknown bound, or one that is not a number."""
+    """Raises InputError for an unknown limit, or one that is not a number."""
     from quoth_serve.limits import Limits
 
     known, found = {each.name: each.type for each in fields(Limits)}, dict[str, Any]()
@@ -192,7 +191,7 @@ def _need_fastapi() -> None:
 
 
 def _access(host: str, others: Sequence[str], token_file: Path | None, writable: bool) -> "Access":
-    """Who may ask; a note says so if everyone may who reaches the machine. Raises InputError."""
+    """The access rules; a note warns if anyone who reaches the machine may ask. Raises InputError."""
     from quoth_serve.security import LOOPBACK, Access
 
     hosts = () if host in ANYWHERE and not others else {*LOOPBACK, host, f"[{host}]", *others}
@@ -203,12 +202,12 @@ def _access(host: str, others: Sequence[str], token_file: Path | None, writable:
 
 
 def _token(file: Path | None) -> str | None:
-    """The token of the environment or of a file. Raises InputError if there are two, or the file cannot be read."""
+    """The token from the environment or a file. Raises InputError if both are set, or the file cannot be read."""
     given = os.environ.get(TOKEN, "").strip() or None  # a secret of Kubernetes often ends a line
     if file is None:
         return given
     if given:
-        raise InputError(f"--token-file {file} and {TOKEN} are both given; use one of them")
+        raise InputError(f"--token-file {file} and {TOKEN} are both set; use one of them")
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -217,7 +216,7 @@ def _token(file: Path | None) -> str | None:
 
 @contextmanager
 def _corpora(directories: Sequence[str], demo: bool) -> Iterator[list[Path]]:
-    """The folders to serve; the demo's is made now and removed afterwards."""
+    """The folders to serve; the demo's is temporary."""
     if demo:
         from quoth.cli.demo import atlas
         from quoth.corpus.corpus import Corpus
@@ -341,11 +340,11 @@ def mcp(
     *,
     setup: Setup,
 ) -> None:
-    """Let assistants ask corpora, by the Model Context Protocol.
+    """Serve corpora to assistants, by the Model Context Protocol.
 
-    The tools are ask, fill, search, read and verify_quote; none of them writes. Documents are resources too,
-    quoth://CORPUS/DOCUMENT_ID. Models are loaded when they are first needed, and documents that are added later are
-    found at once. Requires pip install '.\\[mcp]' in a clone of Quoth.
+    The tools are ask, fill, search, read and verify_quote; none of them writes. Documents are also resources,
+    quoth://CORPUS/DOCUMENT_ID. Models are loaded on first use, and documents added later are found at once. Requires
+    pip install '.\\[mcp]' in a clone of Quoth.
 
     \b
     Example:

@@ -1,6 +1,6 @@
-"""The route that tells what `where` can go by.
+"""The route that lists the fields for `where`.
 
-Knows how much of a field is told. Does not know how fields are counted.
+Knows how much of a field is listed. Does not know how fields are counted.
 """
 
 # No postponed annotations: FastAPI reads those of functions within functions.
@@ -28,7 +28,7 @@ def add_fields(api: FastAPI, view: Callable[..., Opened], reads: BatchQueue) -> 
 
     @api.get("/v1/fields", response_model=Fields)
     async def fields(place: Annotated[CorpusPlace, Query()]) -> Response:
-        """The fields of the documents' metadata and their most frequent values: what `where` can go by."""
+        """The fields of the documents' metadata, which `where` can test, and their most frequent values."""
         opened = await aside(view, place.corpus, place.snapshot)
 
         def count() -> Response:
@@ -39,7 +39,7 @@ def add_fields(api: FastAPI, view: Callable[..., Opened], reads: BatchQueue) -> 
 
 
 def told(corpora: Sequence[Corpus]) -> dict[str, Any]:
-    """The fields of some corpora, those that most documents have first, as `replies.Fields` has them."""
+    """The fields of some corpora, the most common first, as in `replies.Fields`."""
     facets = joined(each.facets for each in corpora)
     names = sorted((name for name in facets if len(name) <= LONGEST), key=lambda name: (-facets[name].documents, name))
     return {

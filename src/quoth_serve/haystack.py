@@ -20,7 +20,7 @@ from quoth_sources.source_map import as_json
 
 @component
 class QuothRetriever:
-    """The passages of a corpus that match a query best, as `Document`s.
+    """The best passages of a corpus for a query, as `Document`s.
 
     A document's `content` is the passage; its metadata are those of the corpus's document, with document_id, title,
     start, end, passage and corpus.
@@ -40,7 +40,7 @@ class QuothRetriever:
             corpus: The folder of a corpus.
             top_k: Number of passages.
             mode: "auto" or "bm25", which need no model, "dense" or "hybrid".
-            model: What searches by vectors, by name or folder.
+            model: The model for searches by vectors, by name or folder.
             where: A condition on the documents' metadata, as in `Corpus.where`; None: all of them.
         """
         self.corpus, self.top_k, self.mode, self.model, self.where = corpus, top_k, mode, model, where
@@ -80,7 +80,7 @@ class QuothReader:
     `context` is the passage, in which `context_offset` counts. `score` is the chance of being right. The metadata have
     `status` ("answered", "unsure" or "not_found"), `abstained` (it is not "answered") and `num_places`.
 
-    A sentence (or list item, row, short list) has as its `score` the chance that it answers; its metadata are those of
+    The `score` of a sentence (or list item, row, short list) is the chance that it answers; its metadata are those of
     the corpus's document, with document_id, title, start, end, passage and corpus.
     """
 
@@ -100,7 +100,7 @@ class QuothReader:
             model: A reader, by name or folder.
             top_k: Number of answers.
             passages: Number of passages to read; None: the model's own.
-            drop_guesses: Leave out answers that are unsure or not found, perhaps all of them.
+            drop_guesses: Drop answers that are unsure or not found, perhaps all of them.
             where: A condition on the documents' metadata, as in `Corpus.where`; None: all of them.
         """
         self.corpus, self.model, self.where = corpus, model, where
@@ -121,8 +121,8 @@ class QuothReader:
             top_k: Number of answers; None: the component's.
 
         Returns:
-            A dictionary with `answers` and `sentences`, best first. The `query` of an answer is the question as it was
-            read, with misspelt words as the corpus spells them.
+            A dictionary with `answers` and `sentences`, best first. The `query` of an answer is the question as read,
+            with misspellings corrected.
         """
         reader = self._latest()
         (corpus,) = reader.corpora
@@ -134,7 +134,7 @@ class QuothReader:
         }
 
     def _latest(self) -> Reader:
-        """The reader over the corpus as it is now. Another thread's run keeps the snapshot that it began with."""
+        """The reader over the current corpus. Another thread's run keeps the snapshot it started with."""
         self.warm_up()
         assert self._reader is not None
         reader = self._reader

@@ -1,4 +1,4 @@
-"""LangChain: passages of a corpus as a retriever; tools that answer a question and verify a quotation.
+"""LangChain: passages of a corpus as a retriever; tools to answer a question and verify a quotation.
 
 Knows: LangChain's documents and tools. Does not know: how passages are ranked or questions answered.
 """
@@ -21,14 +21,14 @@ from quoth_serve.shared import Asking, Searching
 
 
 class QuothRetriever(BaseRetriever):
-    """The passages of a corpus that match a query best.
+    """The best passages of a corpus for a query.
 
     Args:
         corpus (str): The folder of a corpus.
         k (int): Number of passages; `invoke(query, k=…)` overrides it. Default: 5.
         mode ("auto" | "bm25" | "dense" | "hybrid"): As in `search` of the model. Default: "auto", which, like "bm25",
             needs no model.
-        model (str | None): What searches by vectors, by name or folder. Default: None.
+        model (str | None): The model for searches by vectors, by name or folder. Default: None.
         where (str | None): A condition on the documents' metadata, as in `Corpus.where`. Default: None (all of them).
 
     Example:
@@ -61,8 +61,8 @@ class QuothRetriever(BaseRetriever):
 def ask_tool(
     corpus: str | Path, model: str = "quoth-reader", top_k: int = 3, where: str | None = None
 ) -> StructuredTool:
-    """A tool, `ask_corpus`, that answers a question with phrases of a corpus; a mistake in the question is told to
-    the assistant. `shared.Asking` says what the tool takes and returns.
+    """A tool, `ask_corpus`, that answers a question with phrases of a corpus; an error in the question is reported to
+    the assistant. `shared.Asking` describes its inputs and outputs.
 
     Example:
         >>> ask_tool("wiki.quoth").invoke({"question": "Who composed Carmen?"})  # doctest: +SKIP
@@ -72,8 +72,8 @@ def ask_tool(
 
 
 def verify_tool(corpus: str | Path) -> StructuredTool:
-    """A tool, `verify_quote`, that checks whether words occur in a corpus. It needs no model. `shared.Asking` says
-    what it returns.
+    """A tool, `verify_quote`, that checks whether words occur in a corpus. It needs no model. `shared.Asking` describes
+    its output.
 
     Example:
         >>> verify_tool("wiki.quoth").invoke({"text": "an opera in four acts"})["occurs"]  # doctest: +SKIP
@@ -84,7 +84,7 @@ def verify_tool(corpus: str | Path) -> StructuredTool:
 
 
 def _tool(call: Callable[..., dict[str, Any]], description: str) -> StructuredTool:
-    """A tool of this method's name and argument, which tells the assistant what it did wrong."""
+    """A tool with this method's name and argument, which reports errors to the assistant."""
 
     @wraps(call)
     def told(**given: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The models and corpora of one process.
 
-Knows: how the same loaded models are used over corpora at several snapshots, how a new snapshot replaces the last, and
-what is checked before anything is served. Does not know: HTTP.
+Knows: how to use the same loaded models over corpora at several snapshots, how a new snapshot replaces the last, and
+the checks before serving. Does not know: HTTP.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from quoth.registry import SYSTEMS
 from quoth.zero_ner.model import ZeroNER
 
 OLD_VIEWS = 4
-"""The number of views of older snapshots, or of some of the corpora or documents, that stay open: those used last."""
+"""The number of views of older snapshots, or of some corpora or documents, that stay open, by latest use."""
 Asker = NPM | Reader | REALM
 ViewKey = tuple[str | None, int | None, str | None]
 """A corpus, a snapshot and a condition; None: all corpora, the latest snapshot, every document."""
@@ -50,8 +50,8 @@ LOG = logging.getLogger("quoth.service")
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models of a service, loaded once, over corpora that are each at one snapshot: the one that fills blanks and
-    labels texts, the one that answers questions, and those that search."""
+    """The loaded models of a service, over corpora at fixed snapshots: for blanks and labels, for questions, for
+    searches."""
 
     fills: NPM
     asks: Asker
@@ -65,7 +65,7 @@ class Models:
 
     @property
     def corpora(self) -> list[Corpus]:
-        """What all of them search."""
+        """The corpora all of them search."""
         return self.fills.corpora
 
     def search(self, query: str, k: int, mode: str) -> Hits:
@@ -86,7 +86,7 @@ class Models:
 
 
 class _ClosedError(Exception):
-    """No more vectors are wanted. What is stored is kept."""
+    """No more vectors are wanted. Stored ones are kept."""
 
 
 @dataclass
@@ -120,7 +120,7 @@ class Library:
         self.view()
 
     def unused(self) -> list[str]:
-        """What to tell about corpora that have vectors, but none of a model that is served."""
+        """The warning about corpora with vectors, but none of a served model."""
         return [said for each in self._latest.values() if (said := _unused(self.models.over([each]), each))]
 
     @property
@@ -152,7 +152,8 @@ class Library:
         return self.view(corpus, snapshot, where)
 
     def _kept(self, key: ViewKey, corpora: Sequence[Corpus]) -> Models:
-        """The view of a corpus and snapshot, made of these corpora if there is none; those used longest ago go."""
+        """The view of a corpus and snapshot, created from these corpora if there is none; the least recently used are
+        dropped."""
         if key not in self._views:
             self._views[key] = self.models.over(corpora)
         if key != LATEST:
@@ -171,10 +172,9 @@ class Library:
         return [each for each in corpus.snapshots() if each]
 
     def embed(self, even_long: bool = True) -> threading.Thread:
-        """Stores the vectors of passages that are missing, in a thread of its own, and again when documents were added;
-        unless `even_long`, only where that is soon done and the folder can be written to.
-
-        A process that ends meanwhile loses none that are stored; the next one continues.
+        """Stores missing passage vectors, in a separate thread, and again after documents are added; unless
+        `even_long`, only if that is quick and the folder is writable. If the process ends meanwhile, stored vectors are
+        kept, and the next one continues.
         """
         with self._lock:
             self._even_long = even_long
@@ -185,8 +185,8 @@ class Library:
             return self._embedding
 
     def close(self) -> None:
-        """Makes no more vectors, and returns when the batch at work is stored: a thread that Python ends inside of a
-        network ends the process by a signal."""
+        """Stops making vectors, and returns when the current batch is stored: a thread that Python ends inside a
+        network kills the process by a signal."""
         self._closed = True
         if self._embedding is not None:
             self._embedding.join()
@@ -215,7 +215,7 @@ class Library:
                     LOG.error("vectors", extra={"corpus": name, "error": str(error)})
 
     def _is_soon_done(self, name: str, finder: Finder) -> bool:
-        """Whether a corpus may get vectors unasked. One for which that takes long is not tried again."""
+        """Whether a corpus may get vectors unasked. If that takes long, it is not tried again."""
         if self._vectors.get(name) == "none" or not os.access(finder.corpora[0].path, os.W_OK):
             return False
         if seconds := finder.seconds_if_long():
@@ -249,7 +249,7 @@ class Library:
         }
 
     def _dense(self) -> bool:
-        """Whether some model that is served has a vector for every token, or every passage."""
+        """Whether a served model has a vector for every token, or every passage."""
         encoder, corpora = self.models.fills.encoder, self._latest.values()
         return any(not isinstance(each, ZeroNER) for each in self.models.searches) or not any(
             KeyTables(corpus, encoder).missing() for corpus in corpora

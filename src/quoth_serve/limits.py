@@ -1,4 +1,4 @@
-"""The bounds on what the service accepts.
+"""The limits on requests to the service.
 
 Knows: bounds, and how each is spelled on the command line. Does not know: HTTP, models.
 """
@@ -20,16 +20,16 @@ MANY = ("text", "question")
 
 
 class BoundError(InputError):
-    """A request that exceeds a bound or whose reply would, or that contains what no text can."""
+    """A request that exceeds a bound, or whose reply would, or that is not valid text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may contain at most, and how much is worked on at once.
+    """Limits of a request, and of concurrent work.
 
     `body` bytes, `text` characters of each text, `texts` texts in a list, `neighbours` of a query, `passages` read or
     searched inside, `answers` and places of evidence; `concurrency` batches at work at once, each of `batch` texts,
-    while `queue` requests wait; `timeout` seconds until a request is given up, and until its reply must have been read,
+    while `queue` requests wait; `timeout` seconds until a request is dropped, and until its reply must have been read,
     at most a day. A reply contains `reply` characters of text at most; a file whose pages are shown has `file` bytes.
 
     Raises InputError unless all are above 0, and `timeout` is at most a day.
@@ -71,7 +71,7 @@ class Limits:
 
 
 def check_unicode(name: str, text: str) -> None:
-    """Raises BoundError for what JSON can spell and UTF-8 cannot."""
+    """Raises BoundError for text that JSON can encode but UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

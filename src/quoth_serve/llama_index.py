@@ -1,4 +1,4 @@
-"""LlamaIndex: passages of a corpus as nodes that know their characters; tools that answer a question and verify a
+"""LlamaIndex: passages of a corpus as nodes that know their characters; tools to answer a question and verify a
 quotation.
 
 Knows: LlamaIndex's nodes and tools. Does not know: how passages are ranked or questions answered.
@@ -15,21 +15,21 @@ from llama_index.core.tools import FunctionTool
 from quoth_serve.shared import PLACE_KEYS, Asking, Searching
 
 HIDDEN = [key for key in PLACE_KEYS if key != "title"]
-"""Metadata that are for programs: they would only distract a language model."""
+"""Metadata for programs, which would only distract a language model."""
 
 
 class QuothRetriever(BaseRetriever):
-    """The passages of a corpus that match a query best, as nodes.
+    """The best passages of a corpus for a query, as nodes.
 
     `start_char_idx` and `end_char_idx` count the code points of the document's text; the node's source is the document.
-    A language model and an encoder are shown the title and the document's own metadata, not the place and the score.
+    Language models and encoders see the title and the document's own metadata, but not the place and the score.
 
     Args:
         corpus (str | Path): The folder of a corpus.
         k (int): Number of passages. Default: 5.
         mode ("auto" | "bm25" | "dense" | "hybrid"): As in `search` of the model. Default: "auto", which, like "bm25",
             needs no model.
-        model (str | None): What searches by vectors, by name or folder. Default: None.
+        model (str | None): The model for searches by vectors, by name or folder. Default: None.
         where (str | None): A condition on the documents' metadata, as in `Corpus.where`. Default: None (all of them).
 
     Example:
@@ -68,8 +68,8 @@ class QuothRetriever(BaseRetriever):
 
 
 def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3, where: str | None = None) -> FunctionTool:
-    """A tool, `ask_corpus`, that answers a question with phrases of a corpus. `shared.Asking` says what it takes and
-    returns.
+    """A tool, `ask_corpus`, that answers a question with phrases of a corpus. `shared.Asking` describes its inputs and
+    outputs.
 
     Example:
         >>> ask_tool("wiki.quoth").call(question="Who composed Carmen?").raw_output  # doctest: +SKIP
@@ -79,8 +79,8 @@ def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3, wh
 
 
 def verify_tool(corpus: str | Path) -> FunctionTool:
-    """A tool, `verify_quote`, that checks whether words occur in a corpus. It needs no model. `shared.Asking` says
-    what it returns.
+    """A tool, `verify_quote`, that checks whether words occur in a corpus. It needs no model. `shared.Asking` describes
+    its output.
 
     Example:
         >>> verify_tool("wiki.quoth").call(text="an opera in four acts").raw_output["occurs"]  # doctest: +SKIP

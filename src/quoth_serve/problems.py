@@ -1,4 +1,4 @@
-"""What went wrong, as `application/problem+json` (RFC 9457).
+"""Errors as `application/problem+json` (RFC 9457).
 
 Knows: which error has which status, and that no answer names a folder of this machine. Does not know: the routes.
 """
@@ -59,14 +59,14 @@ RETRY_SECONDS = {423: 1, 503: 5}
 
 
 class Fault(BaseModel):
-    """A field of a request that is wrong."""
+    """An invalid field of a request."""
 
     field: str
     message: str
 
 
 class Problem(BaseModel):
-    """An error as RFC 9457 has it; `errors` names the fields that are wrong."""
+    """An error in RFC 9457's form; `errors` names the invalid fields."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -97,8 +97,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         404: "No such corpus, snapshot or document",
         408: "The body came too slowly",
         413: "The body is too large",
-        421: "The service is not known by this name",
-        422: "The request is not as described",
+        421: "The service does not accept this host name",
+        422: "The request is invalid",
         503: "Too many requests, or no answer in time; see Retry-After",
     }.items()
 }

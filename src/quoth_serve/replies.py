@@ -1,6 +1,6 @@
-"""The replies of the HTTP service, as its OpenAPI describes them: the JSON that `--json` prints, and where it is from.
+"""The replies of the HTTP service, as in its OpenAPI description: the JSON of `--json`, and its origin.
 
-Knows: names and types, which are those of the records. Does not know: how a reply is made.
+Knows: names and types, which match the records. Does not know: how a reply is made.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from quoth.records import NOT_FOUND, Match
 from quoth.records import Status as AnswerStatus
 from quoth_serve.requests import MOST, Number
 
-Snapshots = Annotated[dict[str, int], Field(description="The snapshot that was asked, by corpus.")]
+Snapshots = Annotated[dict[str, int], Field(description="The snapshot queried, by corpus.")]
 Notes = Annotated[
-    list[str], Field(description="What `where` could not compare: which fields have values that are not dates.")
+    list[str], Field(description="Fields that `where` could not fully compare: some of their values are not dates.")
 ]
-Probability = Annotated[float | None, Field(description="Of an answer that a reader read, its chance of being right.")]
+Probability = Annotated[float | None, Field(description="With a reader: the answer's chance of being right.")]
 
 
 class Reply(BaseModel):
@@ -27,7 +27,7 @@ class Reply(BaseModel):
 
 
 class Location(Reply):
-    """Where something is in the file that a document was read from; what is not known is left out."""
+    """Where something is in a document's source file; unknown parts are omitted."""
 
     page: int | None = None
     rectangles: Annotated[
@@ -53,7 +53,7 @@ class Evidence(Reply):
     score: float
     corpus: str = ""
     context_start: int = 0
-    path: Annotated[list[str], Field(description="The headings above it, the highest first.")] = []
+    path: Annotated[list[str], Field(description="The headings above it, outermost first.")] = []
     location: Location | None = None
 
 
@@ -79,11 +79,11 @@ class PredictionReply(Reply):
     abstained: Annotated[bool, Field(description="Whether the status is not answered.")]
     evidence: list[Evidence]
     num_places: int
-    parts: Annotated[list[str] | None, Field(description="The items of an answer that is a list.")] = None
+    parts: Annotated[list[str] | None, Field(description="The items of a list answer.")] = None
 
 
 class Predictions(Reply):
-    """The answers, best first; a list of such lists if several were asked."""
+    """The answers, best first; a list of such lists for several texts."""
 
     predictions: list[PredictionReply] | list[list[PredictionReply]]
     snapshots: Snapshots
@@ -91,7 +91,7 @@ class Predictions(Reply):
 
 
 class SentenceReply(Reply):
-    """A unit of a text that may answer (sentences, items, rows), its one place, and the best phrase inside it."""
+    """A unit of text that may answer (sentences, items, rows), its one place, and the best phrase inside it."""
 
     text: str
     probability: Annotated[float, Field(description="The chance that it answers.")]
@@ -102,27 +102,25 @@ class SentenceReply(Reply):
 
 class Answers(Predictions):
     """Answers to a question, and the sentences that may answer it, best first; lists of such lists for several. Only a
-    reader gives sentences, and reads misspelt words as the corpus spells them."""
+    reader returns sentences and corrects misspelt words."""
 
     sentences: list[SentenceReply] | list[list[SentenceReply]]
     shown: Annotated[
         list[SentenceReply] | list[list[SentenceReply]],
-        Field(description="What a person is shown, in order: where a sure phrase stands, what else may answer."),
+        Field(description="What to display, in order: the place of a sure phrase, what else may answer."),
     ]
     status: Annotated[
         AnswerStatus | list[AnswerStatus],
-        Field(description="That of the whole: answered if a phrase or a unit is sure."),
+        Field(description="Overall status: answered if a phrase or a unit is sure."),
     ]
-    read_as: Annotated[
-        str | list[str], Field(description='The question with misspelt words as the corpus spells them, or "".')
-    ]
+    read_as: Annotated[str | list[str], Field(description='The question with misspellings corrected, or "".')]
     look_in: Annotated[
         Evidence | list[Evidence | None] | None, Field(description="The most relevant passage, if nothing is sure.")
     ] = None
 
 
 class HitReply(Reply):
-    """A passage that was found."""
+    """A passage found."""
 
     score: float | None
     document_id: str
@@ -135,21 +133,23 @@ class HitReply(Reply):
     matches: list[Match]
     corpus: str = ""
     location: Location | None = None
-    words: Annotated[list[tuple[int, int]], Field(description="Characters of `text` that a query's word matches.")] = []
+    words: Annotated[
+        list[tuple[int, int]], Field(description="Character ranges of `text` that match a word of the query.")
+    ] = []
 
 
 class Hits(Reply):
     """The passages, best first."""
 
     passages: list[HitReply]
-    read_as: Annotated[str, Field(description='The query with misspelt words as the corpus spells them, or "".')]
+    read_as: Annotated[str, Field(description='The query with misspellings corrected, or "".')]
     snapshots: Snapshots
     notes: Notes = []
 
 
 class Verified(Reply):
-    """Whether a text occurs in the corpus (ignoring white space and how quotation marks are typed), how often and
-    where; if not, what is nearest."""
+    """Whether a text occurs in the corpus (ignoring white space and the style of quotation marks), how often and where;
+    if not, the nearest text."""
 
     occurs: bool
     text: str
@@ -175,14 +175,14 @@ class DocumentName(CorpusPlace):
 
 
 class DocumentPlace(DocumentName):
-    """A document, and a range of its characters, which is cut at its end."""
+    """A document, and a range of its characters, clipped at its end."""
 
     start: Number = 0
     end: Number | None = None
 
 
 class PagePlace(DocumentName):
-    """Which characters of which document, and how wide a picture of their page is to be."""
+    """A document, a range of its characters, and the width of the picture of their page."""
 
     start: Number
     end: Annotated[int, Field(ge=1, lt=MOST)]
@@ -190,7 +190,7 @@ class PagePlace(DocumentName):
 
 
 class DocumentReply(Reply):
-    """A document, or the part of it that was asked for."""
+    """A document, or the requested part."""
 
     corpus: str
     snapshot: int
@@ -217,12 +217,12 @@ class FieldReply(Reply):
     documents: Annotated[int, Field(description="How many have it.")]
     distinct: Annotated[int | None, Field(description="Number of its values; null if there are more than 1,000.")]
     values: Annotated[list[ValueReply], Field(description="The most frequent, at most 12; none if distinct is null.")]
-    least: Annotated[float | str | None, Field(description="Of a field of numbers, or of dates, the least value.")]
+    least: Annotated[float | str | None, Field(description="The least value of a field of numbers or dates.")]
     most: float | str | None
 
 
 class Fields(Reply):
-    """What `where` can go by: the 50 fields that most documents have."""
+    """The fields for `where`: the 50 most common."""
 
     documents: Annotated[int, Field(description="Number of documents.")]
     fields: list[FieldReply]
@@ -230,16 +230,16 @@ class Fields(Reply):
 
 
 class Written(Reply):
-    """What a write did."""
+    """The result of a write."""
 
     corpus: str
-    snapshot: Annotated[int, Field(description="The snapshot that has it, which is the one served from now on.")]
+    snapshot: Annotated[int, Field(description="Its snapshot, which is served from now on.")]
     written: int = 0
     deleted: int = 0
 
 
 class CorpusReply(Reply):
-    """A corpus and the snapshots that can be asked."""
+    """A corpus and its available snapshots."""
 
     name: str
     documents: int
@@ -258,17 +258,17 @@ class About(Reply):
     modes: list[str]
     vectors: Annotated[
         dict[str, str],
-        Field(description="How far those of a corpus's passages are that are made meanwhile (complete, failed, none)."),
+        Field(description="Progress of the background vectors of a corpus's passages (complete, failed, none)."),
     ] = {}
     writable: bool
     where: Annotated[bool, Field(description="Whether queries take `where`: not on a cluster.")] = True
-    files: Annotated[bool, Field(description="With --files: whether pages and files of documents can be had.")]
+    files: Annotated[bool, Field(description="With --files: whether pages and files of documents are available.")]
     limits: dict[str, float]
-    examples: Annotated[list[str], Field(description="Questions that these corpora answer.")]
+    examples: Annotated[list[str], Field(description="Questions these corpora answer.")]
 
 
 class Status(Reply):
     """Whether the service is well."""
 
     status: str
-    damaged: Annotated[list[str], Field(description="Segments without which it answers, if any.")] = []
+    damaged: Annotated[list[str], Field(description="Segments left out, if any.")] = []

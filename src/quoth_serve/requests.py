@@ -1,4 +1,4 @@
-"""The requests of the HTTP service, as records that are checked before any text is read as tokens.
+"""The requests of the HTTP service, as records that are checked before any text is tokenized.
 
 Knows: fields, their meanings and bounds; those of `fill` and `ask` are made from records of options. Does not know: who
 answers, HTTP.
@@ -29,11 +29,11 @@ MOST_LABELS = 100
 MOST_DOCUMENTS = 10_000
 LARGEST_EXPONENT = 100.0
 EXCLUSIVE = ("min_probability", "precision")
-"""Options of which a request gives one: the other follows from it."""
+"""Options of which a request sets one: the other follows from it."""
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 MOST = 1 << 53
-"""No larger number is exact in every program that reads JSON."""
+"""The largest number that is exact in every JSON parser."""
 
 Number = Annotated[int, Field(ge=0, lt=MOST)]
 Texts = str | list[str]
@@ -41,15 +41,13 @@ Labels = Annotated[
     dict[str, Annotated[list[str], Field(min_length=1, max_length=MOST_LABELS)]],
     Field(min_length=2, max_length=MOST_LABELS, description="Words that express each label, by label."),
 ]
-CorpusName = Annotated[
-    str | None, Field(description="The corpus to ask, by name. Default: all that are served, searched as one.")
-]
+CorpusName = Annotated[str | None, Field(description="The corpus to ask, by name. Default: all, searched as one.")]
 Snapshot = Annotated[
-    Number | None, Field(description="A snapshot of that corpus which is still kept. Default: the latest.")
+    Number | None, Field(description="A snapshot of that corpus that still exists. Default: the latest.")
 ]
 FilledSnapshot = Annotated[
     Annotated[int, Field(ge=1, lt=MOST)] | None,
-    Field(description="A snapshot of that corpus which is still kept; 0 is empty. Default: the latest."),
+    Field(description="A snapshot of that corpus that still exists; 0 is empty. Default: the latest."),
 ]
 Where = Annotated[
     Annotated[str, Field(min_length=1, max_length=LONGEST)] | None,
@@ -59,7 +57,7 @@ Where = Annotated[
 ]
 EXCLUDE: dict[str, Any] = {
     "exclude": (
-        Annotated[list[Number], Field(max_length=MOST_EXCLUDED, description="Passage rows that are never searched.")],
+        Annotated[list[Number], Field(max_length=MOST_EXCLUDED, description="Passage rows never to search.")],
         [],
     )
 }
@@ -95,11 +93,11 @@ class Documents(BaseModel):
     )
 
     documents: Annotated[list[NewDocument], Field(min_length=1, max_length=MOST_DOCUMENTS)]
-    corpus: Annotated[str | None, Field(description="Its name; may be left out if one corpus is served.")] = None
+    corpus: Annotated[str | None, Field(description="Its name; optional if only one corpus is served.")] = None
 
 
 def forms(limits: Limits, asks: Any) -> Forms:
-    """The request records of a service with these limits, whose questions are answered by the method `asks`."""
+    """The request records of a service with these limits, which answers questions by the method `asks`."""
     place: dict[str, Any] = {"corpus": (CorpusName, None), "snapshot": (Snapshot, None), "where": (Where, None)}
     filled = place | {"snapshot": (FilledSnapshot, None)}
     searching = _options(AnySearchOptions, replace(limits, neighbours=limits.answers))
@@ -137,7 +135,7 @@ def forms(limits: Limits, asks: Any) -> Forms:
             {"query": "opera by Bizet", "k": 3},
             query=(_said(str, "What to look for."), ...),
             **{name: searching[name] for name in ("k", "mode")},
-            words=(_said(bool, "Say where the query's words occur in the passages (`words`)."), False),
+            words=(_said(bool, "Return where the query's words occur in the passages (`words`)."), False),
             **filled,
         ),
         verify=_form(
@@ -164,7 +162,7 @@ def _form(name: str, example: dict[str, Any], **declared: Any) -> type[BaseModel
 
 
 def _options(record: Any, limits: Limits) -> dict[str, tuple[Any, Any]]:
-    """The fields of a record of options, by name their type and default, with what a request may ask for at most."""
+    """The fields of an options record: type and default by name, with the limits of a request."""
     bounds: dict[str, tuple[Any, ...]] = {
         "top_k": (Le(limits.answers),),
         "max_evidence": (Le(limits.answers),),
@@ -187,7 +185,7 @@ def _options(record: Any, limits: Limits) -> dict[str, tuple[Any, Any]]:
 
 
 def _bounded(kind: Any, bounds: tuple[Any, ...]) -> Any:
-    """A type whose numbers, or whose list, have these bounds too, of which the last of a kind counts."""
+    """A type whose numbers, or list, also have these bounds; the last of a kind counts."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         number = inner[0] in (int, float)

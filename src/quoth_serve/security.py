@@ -30,7 +30,7 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 LEAST_TOKEN = 8
 OPEN = ("/", "/healthz", "/readyz")
-"""Paths that need no token, as the files of the page do: they say nothing of the corpus."""
+"""Paths that need no token, like the page's files: they reveal nothing of the corpus."""
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "

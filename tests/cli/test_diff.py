@@ -90,4 +90,4 @@ def test_the_command(editions: tuple[Corpus, Corpus], run: Run, tmp_path: Path) 
     assert run("diff", old, new, "--ask", asked)[0] == 0
     assert "no snapshot" in run("diff", f"{new}@9", new, "--ask", asked)[2]
     asked.write_text("\n")
-    assert run("diff", old, new, "--ask", asked)[2] == f"quoth: {asked}: no question in it; write one a line\n"
+    assert run("diff", old, new, "--ask", asked)[2] == f"quoth: {asked}: no question in it; write one per line\n"

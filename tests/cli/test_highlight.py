@@ -89,7 +89,7 @@ PLACE = {
     "location": {"page": 1, "rectangles": [[1.0, 1.0, 2.0, 2.0]]},
 }  # fmt: skip
 ANSWER = {"text": "One.", "probability": 0.9, "status": "answered"}
-BAD = "answers.json:1: not an answer; give what `quoth ask --json` prints"
+BAD = "answers.json:1: not an answer; pass the output of `quoth ask --json`"
 
 
 def with_place(**changed: Any) -> str:

@@ -83,7 +83,7 @@ def test_a_token_of_the_environment_and_a_file(run: Run, tmp_path: Path, monkeyp
     file = tmp_path / "token"
     file.write_text("correct horse\n")
     monkeypatch.setenv("QUOTH_TOKEN", "battery staple")
-    assert "are both given" in run("serve", "x", "--token-file", file)[2]
+    assert "are both set" in run("serve", "x", "--token-file", file)[2]
     monkeypatch.setenv("QUOTH_TOKEN", "battery staple\n")
     assert _access("0.0.0.0", (), None, False).token == "battery staple"
     monkeypatch.setenv("QUOTH_TOKEN", "short")

@@ -1,7 +1,7 @@
 """The commands that make and change a corpus: index, add, replace, delete, compact, list, verify, repair,
 export.
 
-Knows how to call the corpus and what to report afterwards. Does not know how a corpus is stored.
+Knows how to call the corpus and report the result. Does not know how a corpus is stored.
 """
 
 import json
@@ -44,9 +44,11 @@ SplitterName = Annotated[
     str,
     typer.Option(
         "--splitter",
-        help="How documents become passages: blocks:120 (up to 120 words, cut at the end of a paragraph, of a line "
-        "of a list, a record or a table, or of a sentence), words:120 (at sentence ends alone), fixed:100 (exactly "
-        "100 words), tokens:256:TOKENIZER.",
+        help=(
+            "How documents are split: blocks:120 (up to 120 words, cut at the end of a paragraph, of a line of a "
+            "list, record or table, or of a sentence), words:120 (at sentence ends only), fixed:100 (exactly 100 "
+            "words), tokens:256:TOKENIZER."
+        ),
     ),
 ]
 Block = Annotated[
@@ -55,7 +57,7 @@ Block = Annotated[
         "--block",
         metavar="N",
         min=1,
-        help="With --ray: million characters of text in a segment, of which each shard needs one. Default: 64.",
+        help="With --ray: million characters of text per segment; each shard needs a segment. Default: 64.",
     ),
 ]
 
@@ -77,10 +79,10 @@ def index(
 ) -> None:
     """Make a corpus from documents.
 
-    The texts are committed in seconds and without a model, and can be asked by their words from then on. Then every
-    passage gets a vector, by which it is found by meaning too; quoth embed --keys passages resumes a stopped run. In a
-    folder, a file that cannot be read stops nothing: it is named, and the exit code is 1. With --ray, DIR must be a URL
-    or a folder that every machine of the cluster sees; the documents are read on this machine.
+    The texts are committed in seconds, without a model, and can then be searched by words. Next, every passage gets a
+    vector, to be found by meaning too; quoth embed --keys passages resumes a stopped run. In a folder, unreadable files
+    are skipped and listed, and the exit code is 1. With --ray, DIR must be a URL or a folder shared by all machines of
+    the cluster; the documents are read on this machine.
 
     \b
     Example:
@@ -130,10 +132,9 @@ def add(
     header: Header = None,
     vectors: Vectors = None,
 ) -> None:
-    """Add documents to a corpus: all of them in one commit, or none.
+    """Add documents to a corpus, all in one commit or none.
 
-    To replace documents that are in it already, use quoth replace. If the corpus has vectors of passages, those of the
-    new ones are made too.
+    To replace documents already in it, use quoth replace. If the corpus has passage vectors, new passages get theirs.
 
     \b
     Example:
@@ -154,7 +155,7 @@ def replace(
     docs: Documents,
     delete_missing: Annotated[
         bool,
-        typer.Option("--delete-missing", help="Also delete documents whose files are no longer in a folder of DOCS."),
+        typer.Option("--delete-missing", help="Also delete documents whose files are gone from a folder of DOCS."),
     ] = False,
     skip_bad: BadInputs = None,
     follow_links: FollowLinks = False,
@@ -164,11 +165,11 @@ def replace(
 ) -> None:
     """Replace documents with new versions, and add new ones.
 
-    A document replaces the one with its id; if there is none, it is added. A document that is already there with the
-    same title, text, metadata and places in its file is left alone, and keeps its vectors; if the corpus has any of
-    passages, those of the new ones are made. --delete-missing deletes the documents of files that index, add or replace
-    read from the same folder, in the same commit; documents from elsewhere, and rows and records, stay. If a file or a
-    record is left out, nothing is deleted.
+    A document replaces the one with its id, or is added if there is none. An unchanged document (same title, text,
+    metadata and places in its file) keeps its vectors; if the corpus has passage vectors, new passages get theirs.
+    --delete-missing also deletes, in the same commit, the documents of missing files that index, add or replace read
+    from the same folder; documents from elsewhere, rows and records stay. If a file or a record is skipped, nothing is
+    deleted.
 
     \b
     Example:
@@ -198,9 +199,9 @@ def replace(
 @app.command(rich_help_panel=PANEL)
 def delete(
     directory: ChangedCorpus,
-    ids: Annotated[list[str], typer.Argument(metavar="IDS", help="Ids of documents, as quoth list shows them.")],
+    ids: Annotated[list[str], typer.Argument(metavar="IDS", help="Document ids, as shown by quoth list.")],
 ) -> None:
-    """Delete documents by id: all of them in one commit, or none.
+    """Delete documents by id, all in one commit or none.
 
     \b
     Example:
@@ -264,7 +265,7 @@ def list_documents(
 def verify(directory: CorpusDir) -> None:
     """Check every file of a corpus against its checksums.
 
-    Names the first damaged file; quoth repair repairs what can be repaired.
+    Names the first damaged file; quoth repair repairs what it can.
 
     \b
     Example:
@@ -282,16 +283,15 @@ def repair(
     directory: OwnCorpusDir,
     drop: Annotated[
         list[str] | None,
-        repeated("--drop", "SEGMENT", "Give up this segment, or list of deletions, if it cannot be repaired."),
+        repeated("--drop", "SEGMENT", "Drop this segment, or list of deletions, if it cannot be repaired."),
     ] = None,
 ) -> None:
     """Rebuild damaged files from the rest of the corpus.
 
     Rebuilds words, tables and checksums from the documents. Removes damaged vectors, which quoth embed rebuilds.
-    Documents that are damaged themselves are lost; the files to restore from a backup are named, and how many documents
-    of them can still be read. Until then the corpus is open without them. --drop gives them up; quoth export first
-    writes those that can be read. Giving up a list of deletions brings back the documents that only it marked as
-    deleted.
+    Damaged documents are lost; it names the files to restore from a backup, and the number of documents still readable
+    in each. Until then the corpus opens without them. --drop gives them up; run quoth export first to save the readable
+    ones. Dropping a list of deletions brings back documents that only it marked as deleted.
 
     \b
     Example:
@@ -320,10 +320,10 @@ def export(
         typer.Option("--output", "-o", metavar="FILE", help=".jsonl, .jsonl.gz, .jsonl.bz2 or .jsonl.xz; - prints."),
     ],
 ) -> None:
-    """Write a corpus's documents to a file that quoth index reads.
+    """Write a corpus's documents to a file for quoth index.
 
-    Also from a damaged corpus: every document that can be read as it was added is written, even from a damaged segment.
-    If others cannot, they are counted, and the exit code is 1.
+    Also works on a damaged corpus: it writes every intact document, even of a damaged segment. If others are
+    unreadable, it counts them, and the exit code is 1.
 
     \b
     Example:
@@ -347,13 +347,13 @@ def export(
 
 
 def _state(corpus: "Corpus", place: str = "") -> None:
-    """One line on standard output: what the corpus, at a place that is not its folder, contains now."""
+    """One line on standard output: the current contents of a corpus at `where`."""
     where = visible(place or str(corpus.path))
     results().print(f"{where}: {contents(corpus)}, snapshot {corpus.snapshot}", soft_wrap=True)
 
 
 def _complete_vectors(corpus: "Corpus", place: str, wanted: bool | None) -> None:
-    """The vectors of new passages, if they are `wanted`, or others have some; none are sent to a URL."""
+    """The vectors of new passages, if `wanted` or if others have some; none are sent to a URL."""
     from quoth.index.finder import has_vectors
 
     if "://" in place:

@@ -1,7 +1,7 @@
-"""The command that shows what Quoth does on bundled texts: demo.
+"""The command that demonstrates Quoth on bundled texts: demo.
 
-Knows the bundled samples, the language reference that comes with every Python, and how to show answers compactly. Does
-not know how answers are found. The blanks are fixed; wrong answers are shown and counted too.
+Knows the bundled samples, the language reference in every Python, and how to show answers compactly. Does not know how
+answers are found. The blanks are fixed; wrong answers are shown and counted too.
 """
 
 import json

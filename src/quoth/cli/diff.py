@@ -1,4 +1,4 @@
-"""The command that says whose answers changed between two corpora, or two snapshots of one: diff.
+"""The command that finds changed answers between two corpora, or two snapshots of one: diff.
 
 Knows when an answer counts as changed, and how to show it. Does not know how answers are found.
 """
@@ -33,20 +33,20 @@ def diff(
     new: Annotated[str, typer.Argument(metavar="NEW", callback=as_utf8, help="As OLD.")],
     ask: Annotated[
         Path,
-        typer.Option("--ask", metavar="FILE", help="Questions, or texts with one [MASK], one a line."),
+        typer.Option("--ask", metavar="FILE", help="Questions, or texts with one [MASK], one per line."),
     ],
     *,
-    model: Annotated[str, typer.Option("--model", help="What answers questions: a shipped model or a folder.")] = (
+    model: Annotated[str, typer.Option("--model", help="The model that answers questions: shipped, or a folder.")] = (
         "quoth-reader"
     ),
     fills: Annotated[str, typer.Option("--fill-model", help="What fills blanks.")] = "quoth-mini",
     setup: Setup,
     json: Json = False,
 ) -> None:
-    """Say whose answers changed between two corpora.
+    """Find answers that changed between two corpora.
 
-    An answer changed if the best answers differ and the sentence of one of them is not in the other corpus: what both
-    corpora say is no change. With an unsure answer among them it is only reported. The exit code is 1 if an answer
+    An answer changed if the best answers differ and the sentence of one is not in the other corpus: if both corpora
+    contain both, it is no change. If one of them is unsure, it is only reported. The exit code is 1 if an answer
     changed.
 
     \b
@@ -58,7 +58,7 @@ def diff(
 
     lines = [line for line in map(str.strip, read_text(ask).split("\n")) if line]
     if not lines:
-        raise InputError(f"{ask}: no question in it; write one a line")
+        raise InputError(f"{ask}: no question in it; write one per line")
     corpora = [_opened(name) for name in (old, new)]
     counts = {"changed": 0, "unsure": 0}
     with counting("asking", "questions") as progress:
@@ -79,7 +79,7 @@ def diff(
 
 
 def compared(before: Predictions, after: Predictions, old: "Corpus", new: "Corpus") -> str:
-    """What became of an answer: `same`, `changed`, or `unsure` if it may have changed."""
+    """The outcome for an answer: `same`, `changed`, or `unsure` if it may have changed."""
     from quoth.cli.demo import same_answer
 
     first, second = ([each for each in found[:1] if each.status != "not_found"] for found in (before, after))

@@ -1,6 +1,6 @@
-"""The command that makes a corpus's vectors: embed.
+"""The command that computes a corpus's vectors: embed.
 
-Knows how to report the cost beforehand and the result afterwards. Does not know how vectors are made or stored.
+Knows how to report cost and result. Does not know how vectors are computed or stored.
 """
 
 import shutil
@@ -29,7 +29,7 @@ app = typer.Typer()
 ASK_FROM_BYTES = 1_000_000_000
 ASK_FROM_SECONDS = 120
 SLOWER = 1.5
-"""Encoding may take this many times as long as its sample: texts vary, and vectors are stored and compressed."""
+"""Encoding may take this many times longer than its sample: texts vary, and vectors are stored and compressed."""
 DEFAULT_MODELS: dict[Keys, str] = {"tokens": "quoth-mini", "passages": DENSE, "entities": ENTITIES}
 
 STORING = {
@@ -47,13 +47,13 @@ Memory = Annotated[
         help="Use at most this much memory, including the model (2GB; with --ray: per task).",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation, whatever the cost.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 CPUs = Annotated[float, typer.Option("--cpus", help="With --ray: CPUs per task (one task per segment).")]
 GPUs = Annotated[float, typer.Option("--gpus", help="With --ray: GPUs per task; 0.5 lets two tasks share one.")]
 KeyKind = Annotated[
     Keys | None,
     typer.Option(
-        "--keys", metavar="KEYS", help="What to embed: tokens, passages or entities. Default: whatever --model uses."
+        "--keys", metavar="KEYS", help="What to embed: tokens, passages or entities. Default: the keys of --model."
     ),
 ]
 OwnModel = Annotated[
@@ -86,10 +86,10 @@ def embed(
     """Store vectors, so that searches cover the whole corpus.
 
     By default every token gets one, for --passages all. With --keys (or a --model with such keys), every passage gets
-    one, by which quoth ask, fill and search find passages by meaning too, or every named entity and title.
+    one, so that quoth ask, fill and search also find passages by meaning, or every named entity and title.
 
-    Estimates time and disk use from a sample first. At a terminal, asks for confirmation if they may exceed 2 minutes
-    or 1 GB, unless --yes or --budget is given; if standard input is not a terminal, it starts without asking. A stopped
+    First estimates time and disk use from a sample. At a terminal, asks for confirmation if they may exceed 2 minutes
+    or 1 GB, unless --yes or --budget is set; if standard input is not a terminal, it starts without asking. A stopped
     run resumes: at most 256 passages are encoded again. Uses no more than --memory, however large the corpus is, unless
     a single passage needs more.
 
@@ -129,10 +129,10 @@ def embed(
 
 
 def make_vectors(corpus: "Corpus", wanted: bool | None) -> None:
-    """The vectors of passages that lack one, by which `ask`, `fill` and `search` find them by meaning too.
+    """Vectors for passages without one, so that `ask`, `fill` and `search` also find them by meaning.
 
-    If they are `wanted`, their cost is told first, without a question. If nobody said whether they are, they are made
-    if that is soon done, and what prevents it is told but no error: the texts can be asked by their words.
+    If `wanted`, the cost is reported first, without a prompt. If None, they are computed if that is quick, and a
+    failure is reported but not raised: the texts can be searched by words.
     """
     from quoth.index.finder import FEW, Finder, without_vectors
 
@@ -159,8 +159,8 @@ def make_vectors(corpus: "Corpus", wanted: bool | None) -> None:
 
 
 def tell_late(corpora: Sequence["Corpus"], takes: str = "", place: str = "") -> None:
-    """Say so if so many passages have no vectors that passages are found by words alone. `takes` is how long making
-    them does; `place` is that of a corpus whose folder is a copy."""
+    """Report if so many passages have no vectors that passages are found by words alone. `takes` is the time to compute
+    them; `place` is the URL of a corpus whose folder is a copy."""
     from quoth.index.finder import num_late, without_vectors
 
     if late := num_late(corpora):
@@ -184,7 +184,7 @@ def _open(directory: str, ray: bool) -> "Corpus":
 
 
 def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "CorpusModel":
-    """The model that makes these keys. Raises InputError if it makes others."""
+    """The model that computes these keys. Raises InputError if it computes others."""
     load = load_entities if keys == "entities" else load_searcher
     loaded = load(model, [corpus], setup)
     if keys is not None and loaded.keys != keys:
@@ -193,7 +193,7 @@ def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "Cor
 
 
 def _check_cost(corpus: "Corpus", cost: "Cost", budget: float | None, yes: bool, memory: int) -> None:
-    """Report what embedding costs; refuse, or ask for confirmation, if it is too much."""
+    """Report the cost of embedding; refuse, or ask for confirmation, if it is too high."""
     if not cost.passages:
         return
     deleted = sum(segment.num_passages for segment in corpus.segments) - corpus.num_passages

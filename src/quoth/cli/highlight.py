@@ -1,6 +1,6 @@
-"""The command that marks answers in the PDFs they are from: highlight.
+"""The command that marks answers in their source PDFs: highlight.
 
-Knows what `quoth ask --json` prints, and which file is marked. Does not know how a PDF is marked.
+Knows the output of `quoth ask --json`, and which file to mark. Does not know how a PDF is marked.
 """
 
 import json
@@ -18,28 +18,26 @@ from quoth.errors import InputError, brief, few
 app = typer.Typer()
 MOST_BYTES = 1 << 30
 Place = tuple[str, list[Any]]
-"""A document, and a mark in it as `quoth_sources.marks.Mark` has it."""
+"""A document, and a mark in it as in `quoth_sources.marks.Mark`."""
 
 
 @app.command(rich_help_panel="Ask a corpus")
 def highlight(
     answers: Annotated[
-        str, typer.Argument(metavar="ANSWERS", help="A file of what quoth ask --json prints; - reads standard input.")
+        str, typer.Argument(metavar="ANSWERS", help="The output of quoth ask --json; - reads standard input.")
     ],
     files: Annotated[Path, FILES],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The marked PDF; a file that exists is refused.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The marked PDF; must not exist yet.")],
     document: Annotated[
-        str | None, typer.Option("--document", metavar="ID", help="Mark this document, if answers are in several.")
+        str | None, typer.Option("--document", metavar="ID", help="The document to mark, if answers are in several.")
     ] = None,
-    unsure: Annotated[bool, typer.Option("--unsure", help="Mark answers that are unsure too.")] = False,
+    unsure: Annotated[bool, typer.Option("--unsure", help="Also mark unsure answers.")] = False,
 ) -> None:
-    """Mark answers in the PDF they are from.
+    """Mark answers in their source PDF.
 
-    Writes a copy of the PDF in which every place of the answers is highlighted, for any viewer; a click on it shows the
-    answer with its chance. The original is found by the document's id, its path below the folder that was indexed. If
-    other words are there now, the file is not marked.
+    Writes a copy of the PDF with every place of the answers highlighted, for any viewer; a click on a highlight shows
+    the answer with its probability. The original is found by the document's id, its path below the indexed folder. If
+    its words have changed since, it is not marked.
 
     \b
     Example:
@@ -77,7 +75,7 @@ def highlight(
 
 
 def _document(answers: str, names: list[str], wanted: str | None) -> str:
-    """The document to mark. Raises InputError unless it is one that has a place."""
+    """The document to mark. Raises InputError unless it has a place."""
     known = [*dict.fromkeys(names)]
     shown = few([*map(brief, known)], 5)
     if wanted is not None and wanted not in known:
@@ -90,7 +88,7 @@ def _document(answers: str, names: list[str], wanted: str | None) -> str:
 
 
 def _places(answers: str, unsure: bool) -> Iterator[Place | None]:
-    """The places of the answers, None for one on no page. Raises InputError that names a line that is not an answer."""
+    """The places of the answers, None for one not on a page. Raises InputError naming a line that is not an answer."""
     with sys.stdin.buffer if answers == "-" else Path(answers).open("rb") as stream:
         for number, line in enumerate(stream, 1):
             try:
@@ -99,7 +97,7 @@ def _places(answers: str, unsure: bool) -> Iterator[Place | None]:
                     yield from [_place(record, each) for each in record["evidence"]]
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 where = f"{'standard input' if answers == '-' else answers}:{number}"
-                raise InputError(f"{where}: not an answer; give what `quoth ask --json` prints") from None
+                raise InputError(f"{where}: not an answer; pass the output of `quoth ask --json`") from None
 
 
 def _place(answer: Any, place: Any) -> Place | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 IN_WORDS = {"bytes": "size on disk", "freed_by_compact": "compact would free"}
-"""What a person reads instead of the names of the JSON."""
+"""Labels shown instead of the JSON names."""
 
 
 @app.command(rich_help_panel="Make and change a corpus")
@@ -98,7 +98,7 @@ def _segment(corpus: "Corpus", directory: Path, segment: "Segment") -> dict[str,
 
 
 def _segments_in_words(segments: list[dict[str, Any]], most: int = 6) -> str:
-    """How many there are, and the largest of them."""
+    """Their number, and the largest ones."""
     largest = sorted(segments, key=lambda each: -each["bytes"])[:most]
     which = f"{len(segments)}, the largest" if len(segments) > most else len(segments)
     return f"{which}: {', '.join(map(_in_words, largest))}" if segments else "none"
@@ -119,7 +119,7 @@ def _recall_in_words(codes: list[dict[str, Any]]) -> str:
 
 
 def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
-    """About how many bytes deleted passages take, and segments that only older snapshots have."""
+    """Approximate bytes of deleted passages, and of segments that only older snapshots use."""
     from quoth.corpus.manifest import segment_of
     from quoth.index.key_store import stores
 

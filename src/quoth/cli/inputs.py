@@ -1,6 +1,6 @@
-"""The documents that a command reads: what they are, what is left out, and what is gone from their folders.
+"""A command's input documents: what they are, which are skipped, and which are gone from their folders.
 
-Knows how to count them and what to report. Does not know formats or how a corpus is stored.
+Knows how to count and report them. Does not know formats or how a corpus is stored.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ FEW = 3
 
 
 class Inputs:
-    """A command's documents, read once; counts them, those without text, and what is left out."""
+    """A command's documents, read once; counts them, those without text, and those skipped."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Inputs:
             raise InputError(f"{', '.join(self._docs)}: no text in it; give a file that has some")
 
     def report(self) -> None:
-        """Report how many documents had no text and how many were left out, if any."""
+        """Report how many documents had no text or were skipped, if any."""
         for document_id in self._without_text:
             note(f"document {brief(document_id)} has no text, so it gets no passage")
         if self._num_without_text:
@@ -77,15 +77,14 @@ class Inputs:
         self.left_out.report()
 
     def finish(self) -> None:
-        """Raises Exit with code 1 if a file or a record was left out."""
+        """Raises Exit with code 1 if a file or a record was skipped."""
         if self.left_out.count:
             raise typer.Exit(1)
 
     @contextmanager
     def recorded(self, corpus: "Corpus", place: str, gone: "Gone | None" = None) -> "Iterator[None]":
-        """Commits what the corpus writes inside together with the folder that it comes from, without what is `gone`;
-        not for a corpus at a URL. If the record cannot be written, this is reported, not raised: only --delete-missing
-        needs it."""
+        """Commits writes in the body together with the record of their folder, without what is `gone`; not for a corpus
+        at a URL. If the record cannot be written, this is reported, not raised: only --delete-missing needs it."""
         from quoth.corpus.origins import Origins
 
         def origins() -> "Changes":
@@ -101,10 +100,10 @@ class Inputs:
 
 
 class Gone:
-    """The documents of a corpus that come from the folders of a command's documents, and are no longer there.
+    """A corpus's documents from the folders of a command's documents that are no longer there.
 
-    If the record of folders is damaged, or a folder's path cannot be recorded, no document is; raises CorruptionError
-    or InputError if the record is `required`.
+    None if the record of folders is damaged, or a folder's path cannot be recorded; raises CorruptionError or
+    InputError if the record is `required`.
     """
 
     def __init__(self, corpus: "Corpus", inputs: Inputs, required: bool) -> None:
@@ -122,7 +121,7 @@ class Gone:
                 raise
 
     def to_delete(self) -> Iterator[str]:
-        """Their ids, once all documents have been read: none if a file or a record was left out."""
+        """Their ids, once all documents have been read: none if a file or a record was skipped."""
         if not self._inputs.left_out.count:
             yield from dict.fromkeys(document_id for ids in self._by_folder.values() for document_id in ids)
 

@@ -1,7 +1,6 @@
-"""The command `quoth`: all commands in one program, and what happens when something goes wrong.
+"""The command `quoth`: all commands in one program, and error handling.
 
-Knows exit codes: 0 success, 1 failure, 2 a mistake by the user, 130 interrupted, 141 nobody reads the output any more.
-Imports no model.
+Knows exit codes: 0 success, 1 failure, 2 user error, 130 interrupted, 141 broken pipe. Imports no model.
 """
 
 import os
@@ -27,7 +26,7 @@ from quoth.moved import told_moved
 
 INTERRUPTED, UNREAD = 130, 141
 NUMBERS = ("k", "n", "c", "num", "number", "count", "limit", "top", "top-k", "topk", "results", "answers")
-"""Words for how many results there may be."""
+"""Names of the option for the number of results."""
 UsageError: Any = typer.BadParameter.__base__
 """A command line that cannot be parsed; typer exports no name for it."""
 PARTS = {
@@ -42,16 +41,16 @@ PARTS = {
     "highlight": ("highlight",),
     "train": ("train", "calibrate"),
 }
-"""The modules of this room that have commands, and the names of these, in the order of the help."""
+"""The modules of this package with commands, and these commands' names, in help order."""
 
 
 OLD_FLAGS = {("embed", "--precision"): "--storage"}
 OLD_FLAGS |= {(command, "--hybrid"): "--passage-share" for command in ("fill", "ask")}
-"""Flags that have another name now, by their command."""
+"""Renamed flags, by command."""
 
 
 class Commands(TyperGroup):
-    """Our commands, and those that are plugged in. Entry points are read only when a command is not ours."""
+    """Our commands and plugged-in ones. Entry points are read only when a command is not ours."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), *plugged.command_names()]
@@ -76,7 +75,7 @@ def quoth(
     help_: Annotated[bool, typer.Option("--help", "-h", callback=_help, is_eager=True, hidden=True)] = False,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, hidden=True)] = False,
 ) -> None:
-    """Models that quote: every answer is a phrase from your corpus, with its place.
+    """Models that quote: every answer is a phrase from your corpus, with its source.
 
     \b
     Start here:
@@ -87,7 +86,7 @@ def quoth(
 
 
 def program(first: str = "") -> Any:
-    """The command line, with all commands; or, as that is quicker, with the one alone whose name comes `first`."""
+    """The command line, with all commands or, for speed, only the one named `first`."""
     app = typer.Typer(
         name="quoth",
         cls=Commands,
@@ -127,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    """The exit code, once the error of the command, if any, is told. Raises BrokenPipeError if nobody reads on."""
+    """The exit code, after reporting the command's error, if any. Raises BrokenPipeError on a closed pipe."""
     try:
         given = _current(sys.argv[1:] if arguments is None else arguments)
         with needs_torch("this"):
@@ -163,7 +162,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _current(arguments: Sequence[str]) -> list[str]:
-    """A command line with the flags of now, and a note of each old one."""
+    """A command line with current flags, and a note for each old one."""
     command, *rest = arguments or [""]
     for at, word in enumerate(rest):
         old, equals, value = word.partition("=")
@@ -174,7 +173,7 @@ def _current(arguments: Sequence[str]) -> list[str]:
 
 
 def _misuse(error: Any) -> str:
-    """What is wrong with a command line, the nearest right word, and where to read on."""
+    """The error in a command line, the nearest valid word, and where to read more."""
     what = error.format_message().rstrip(".").replace("Value error, ", "")
     what = _out_of_bounds(error) or what[:1].lower() + what[1:]
     if type(error).__name__ == "NoSuchOption":
@@ -188,14 +187,14 @@ def _misuse(error: Any) -> str:
 
 
 def _no_corpus(error: Any) -> str:
-    """What was given in place of a corpus, if the argument after it is missing; else ""."""
+    """The argument in place of a corpus, if the one after it is missing; else ""."""
     first = error.ctx.params.get("directory") if error.ctx else None
     is_text = error.param is not None and error.param.param_type_name == "argument"
     return str(first) if is_text and first and Path(first).suffix != ".quoth" and not Path(first).exists() else ""
 
 
 def _out_of_bounds(error: Any) -> str:
-    """The option, its value and what it must be, if the value was not even a number of the right kind; else ""."""
+    """The option, its value and what it must be, if the value does not parse as the right kind of number; else ""."""
     # The library that reads values says more in its own error than in the one that reaches us.
     found: list[dict[str, Any]] = getattr(error.__context__, "errors", list)()
     if not found or not found[0]["msg"].startswith("Input should be "):
@@ -206,7 +205,7 @@ def _out_of_bounds(error: Any) -> str:
 
 
 def _meant(option: str, context: Any) -> str:
-    """ "; did you mean …?" with the command's options that are spelled alike or mean the same; "" if there is none."""
+    """ "; did you mean …?" with the command's options of similar spelling or meaning; "" if there is none."""
     flags = [flag for each in context.command.params for flag in each.opts if flag.startswith("-")]
     word = option.lstrip("-").replace("_", "-").lower()
     numbered = ("--top-k", "-k", f"--{word}", "--count", "--limit") if word in NUMBERS else ()
@@ -219,7 +218,7 @@ def _meant(option: str, context: Any) -> str:
 
 
 def _reason(error: OSError) -> str:
-    """The file, the system's message, and the remedy if there is only one."""
+    """The file, the system's message, and the remedy if there is just one."""
     if error.strerror is None:
         return f"{type(error).__name__}: {error}"
     space = "; free some space and run the command again"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quoth.zero_ner.model import ZeroNER
 
 DENSE, ENTITIES = "quoth-realm", "quoth-zero-ner"
-"""The models by whose vectors of passages, and of entities, any model finds passages."""
+"""The models whose passage and entity vectors let any model find passages."""
 
 
 def open_corpus(path: Path) -> "Corpus":
@@ -41,8 +41,8 @@ def contents(corpus: "Corpus") -> str:
 def open_corpora(
     first: Path, more: Iterable[Path] | None = None, where: str | None = None, as_of: str | None = None
 ) -> "list[Corpus]":
-    """The corpora of a command, without repetitions, or the parts that --where and --as-of leave. Raises
-    CorpusNotFoundError, InputError if two have one name."""
+    """The corpora of a command, without repetitions, or their parts by --where and --as-of. Raises CorpusNotFoundError,
+    InputError if two have one name."""
     from quoth.corpus.corpus import listed
     from quoth.corpus.view import parts
     from quoth.corpus.where import dated
@@ -58,10 +58,8 @@ def open_corpora(
 
 @contextmanager
 def changing(place: str) -> "Iterator[Corpus]":
-    """The corpus at a place, to be changed in the block; for a URL a copy, which is sent at the end. If that is
-    interrupted, nothing has changed at the URL.
-
-    Raises InputError, CorpusNotFoundError if nothing is there, LockedError.
+    """The corpus at a place, to change in the block; for a URL a copy, sent at the end. If that is interrupted, nothing
+    changes at the URL. Raises InputError, CorpusNotFoundError if nothing is there, LockedError.
     """
     if "://" in place:
         with clusters().changing(place) as corpus:
@@ -71,9 +69,8 @@ def changing(place: str) -> "Iterator[Corpus]":
 
 
 def system(model: str) -> System:
-    """What is known of models of this one's kind; it is given by name or folder.
-
-    Raises ModelNotFoundError, without importing torch, if it is clear from the name that there is no such model.
+    """The registry row of a model, by its name or folder. Raises ModelNotFoundError, without importing torch, if the
+    name rules out any such model.
     """
     from quoth.hub import check_name, kind_of
 
@@ -82,8 +79,8 @@ def system(model: str) -> System:
 
 
 def check_embedded(corpora: "Iterable[Corpus]", model: str, keys: str) -> None:
-    """Raises InputError if a corpus has no vectors, or only those of shipped models that cannot be this one's. Of other
-    models that is known once this one is loaded."""
+    """Raises InputError if a corpus has no vectors, or only those of other shipped models. Models that are not shipped
+    are checked on loading."""
     from quoth.index.key_store import stores
 
     for corpus in corpora:
@@ -97,7 +94,7 @@ def check_embedded(corpora: "Iterable[Corpus]", model: str, keys: str) -> None:
 
 
 def _may_be_of(stored: str, model: str, keys: str) -> bool:
-    """Whether the vectors that one model stored may be another's. Names that are not shipped say nothing: a folder may
+    """Whether one model's stored vectors may be another's. Names that are not shipped prove nothing: a folder may
     contain any model."""
     from quoth.hub import is_shipped, kind_of
 
@@ -109,7 +106,7 @@ def _may_be_of(stored: str, model: str, keys: str) -> bool:
 
 
 def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
-    """An NPM that searches `corpora`; its libraries keep their progress bars off standard error."""
+    """An NPM that searches `corpora`, with its libraries' progress bars kept off standard error."""
     return cast("NPM", _load("npm", model, corpora, setup))
 
 
@@ -138,7 +135,7 @@ def load_searcher(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM
 
 
 def keys_of(model: str) -> str:
-    """What has a vector in the searches of a model. Raises InputError for a model that has none."""
+    """The kind of keys of a model. Raises InputError for a model without vectors."""
     if not (row := system(model)).keys:
         remedy = "use quoth-realm, quoth-mini or quoth-zero-ner"
         raise InputError(f"model {model!r} is a {row.kind} and has no vectors; {remedy}")
@@ -146,7 +143,7 @@ def keys_of(model: str) -> str:
 
 
 def required(kind: str, model: str) -> System:
-    """The row of a kind. Raises InputError unless the model is of this kind, or can be taken for it."""
+    """The row of a kind. Raises InputError unless the model is of this kind or a substitute."""
     from quoth.hub import is_luke
 
     row, of = SYSTEMS[kind], system(model).kind
@@ -160,7 +157,7 @@ def required(kind: str, model: str) -> System:
 
 
 def _load(kind: str, model: str, corpora: "Sequence[Corpus]", setup: Setup) -> Any:
-    """A model of a kind; "" for whatever kind it is."""
+    """A model of a kind; "" for any kind."""
     row = required(kind, model) if kind else None
     quiet_libraries()
     from quoth.model.loading import load as load_any

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and the small parsers behind them.
+"""Arguments and options shared by several commands, and their small parsers.
 
 Knows typer's declarations only. Does not know corpora or models.
 """
@@ -19,8 +19,8 @@ from quoth_sources.formats import FORMATS
 
 
 class Setup(NamedTuple):
-    """How to load a model: the folder of its base weights, its device, its number format. None means the shipped ones,
-    the best device, and the best format."""
+    """How to load a model: the folder of its base weights, its device, its number format. None means the shipped
+    weights, the best device, the best format."""
 
     base: Path | None = None
     device: str | None = None
@@ -34,7 +34,7 @@ DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 
 
 def checked(check: Callable[[str, Any], None]) -> Callable[..., Any]:
-    """A callback that checks an option's value, if it is given, by the name that it has on the command line."""
+    """A callback that checks an option's value, if set, under its command-line name."""
 
     def callback(option: typer.CallbackParam, value: Any) -> Any:
         if value is not None:
@@ -45,7 +45,7 @@ def checked(check: Callable[[str, Any], None]) -> Callable[..., Any]:
 
 
 def within(kind: Any, such: Any) -> Callable[..., Any]:
-    """A callback that checks an option against a type with bounds; `such` is a good value."""
+    """A callback that checks an option against a type with bounds; `such` is an example value."""
     return checked(lambda name, value: field_checked(name, value, kind, such))
 
 
@@ -60,21 +60,21 @@ def _check_device(name: str, device: str) -> None:
 
 
 def read_at(place: str) -> Path:
-    """The folder of a corpus; for a URL that of a copy, with all that is there. Raises InputError, and
-    CorpusNotFoundError if nothing is there."""
+    """The folder of a corpus; for a URL that of a full copy. Raises InputError, and CorpusNotFoundError if nothing is
+    there."""
     folder: Path = clusters().read_at(place) if "://" in place else Path(place)
     return folder
 
 
 def _own(place: str) -> Path:
-    """The folder of a corpus that is to be changed. Raises InputError for a URL."""
+    """The folder of a corpus to change. Raises InputError for a URL."""
     if "://" in place:
         raise InputError(f"{place} is a URL, where index, add, replace, delete and embed write; name a folder")
     return Path(place)
 
 
 def repeated(flag: str, metavar: str, meaning: str, default: str = "") -> Any:
-    """How an option that may be given several times is declared."""
+    """Declares a repeatable option."""
     what_else = f" Default: {default}" if default else ""
     return typer.Option(flag, metavar=metavar, help=f"{meaning} May be repeated.{what_else}")
 
@@ -83,10 +83,10 @@ FILES = typer.Option(
     "--files",
     metavar="FOLDER",
     callback=checked(_check_folder),
-    help="The folder that was indexed, or a copy: a document's id is its file's path there.",
+    help="The indexed folder, or a copy: a document's id is its file's path there.",
 )
 LOADING = "Loading the model"
-STANDARD_INPUT = "- reads one per line from standard input."
+STANDARD_INPUT = "- reads them from standard input, one per line."
 CorpusDir = Annotated[
     Path,
     typer.Argument(
@@ -123,10 +123,10 @@ Ray = Annotated[
         help="Run on the Ray cluster at RAY_ADDRESS, or on this machine (pip install '.\\[ray]' in a clone of Quoth).",
     ),
 ]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and report their number.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip broken records and report their number.")]
 FollowLinks = Annotated[
     bool,
-    typer.Option("--follow-links", help="Also read what symbolic links in a folder lead to, outside it too."),
+    typer.Option("--follow-links", help="Follow symbolic links in a folder, also out of it."),
 ]
 Header = Annotated[
     bool | None,
@@ -139,8 +139,10 @@ BadInputs = Annotated[
     bool | None,
     typer.Option(
         "--skip-bad/--strict",
-        help="Leave out files and records that cannot be read, and name them; the exit code is then 1. --strict stops "
-        "at the first. Default: --skip-bad in folders, --strict for other DOCS.",
+        help=(
+            "Skip files and records that cannot be read, and list them; the exit code is then 1. --strict stops at "
+            "the first. Default: --skip-bad in folders, --strict for other DOCS."
+        ),
     ),
 ]
 FormatName = Annotated[
@@ -179,7 +181,7 @@ NumberFormat = Annotated[
     typer.Option(
         "--dtype",
         rich_help_panel=LOADING,
-        help="Number format of the encoder. Default: auto: int8, bf16 or fp32, whichever is fastest on this processor.",
+        help="Number format of the encoder. Default: auto (int8, bf16 or fp32, whichever is fastest on this CPU).",
     ),
 ]
 MoreCorpora = Annotated[
@@ -191,28 +193,32 @@ Where = Annotated[
     typer.Option(
         "--where",
         metavar="CONDITION",
-        help="Search only documents whose metadata meet this: \"date >= '2024-01-01' and source in ('minutes')\"; "
-        "once, at its end or alone: equal texts once.",
+        help=(
+            "Search only documents with matching metadata: \"date >= '2024-01-01' and source in ('minutes')\"; add "
+            "once to keep one of several equal texts."
+        ),
     ),
 ]
 AsOf = Annotated[
     str | None,
-    typer.Option("--as-of", metavar="DATE", help="Search only documents with no later date, and those without one."),
+    typer.Option("--as-of", metavar="DATE", help="Search only documents dated up to then, and undated ones."),
 ]
 Vectors = Annotated[
     bool | None,
     typer.Option(
         "--vectors/--no-vectors",
         envvar=VECTORS,
-        help="Make the vectors by which passages are found by meaning too, however long it takes, or none. Default: if "
-        "it takes at most 10 minutes.",
+        help=(
+            "Compute vectors to find passages by meaning too, however long it takes, or none. Default: if it takes at "
+            "most 10 minutes."
+        ),
     ),
 ]
 Timings = Annotated[bool, typer.Option("--timings", hidden=True, help="Report how long each of the five steps took.")]
 
 
 def check_query(text: str, check: Callable[[str], None]) -> None:
-    """Check a query before a model is loaded for it. The lines of standard input are checked when they are handled."""
+    """Check a query before loading a model for it. Lines of standard input are checked when handled."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise InputError(f"{text!r} is not UTF-8 text; convert it with iconv")
     if text != "-":
@@ -228,11 +234,11 @@ def as_utf8(text: str) -> str:
 
 
 def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
-    """Call `handle` with the number and the text of each query: `text` itself or, if it is "-", the lines of standard
-    input that are not blank.
+    """Call `handle` with the number and text of each query: `text` itself or, for "-", the non-blank lines of standard
+    input.
 
-    A line that is not UTF-8, or that `handle` refuses with an InputError, is reported with its number. The other lines
-    are handled, and the exit code is 2. Raises InputError if all lines are blank, or if `text` is a file's name.
+    A line that is not UTF-8, or for which `handle` raises InputError, is reported with its number. The other lines are
+    handled, and the exit code is 2. Raises InputError if all lines are blank, or `text` is a file name.
     """
     if text != "-":
         if os.path.isfile(text):
@@ -257,17 +263,17 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
 
 
 def without_vectors() -> bool:
-    """Whether the environment says that no vectors are wanted: QUOTH_VECTORS=0."""
+    """Whether the environment turns vectors off: QUOTH_VECTORS=0."""
     return os.environ.get(VECTORS, "").lower() in ("0", "no", "off", "false")
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that were given; for the others, the model has its own defaults."""
+    """The options set; the others keep the model's defaults."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def pairs(items: list[str], option: str, example: str) -> dict[str, str]:
-    """`["a=1", "b=2"]` as a mapping. Raises InputError on an item without "=" or a name given twice."""
+    """`["a=1", "b=2"]` as a mapping. Raises InputError on an item without "=" or a repeated name."""
     values: dict[str, str] = {}
     for item in items:
         name, equals, value = item.partition("=")

@@ -1,4 +1,4 @@
-"""Where the command line writes: results on standard output, notes and progress on standard error.
+"""Output of the command line: results on standard output, notes and progress on standard error.
 
 Knows terminals and encodings. Does not know what the results mean.
 """
@@ -26,7 +26,7 @@ _OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def results() -> "Console":
-    """The console of standard output: colour only in a terminal; characters that it cannot encode are replaced."""
+    """The console of standard output: colour only in a terminal; unencodable characters are replaced."""
     from rich.console import Console
 
     _tolerate(sys.stdout, "replace")
@@ -69,17 +69,17 @@ def note(message: str) -> None:
 
 
 def visible(text: str) -> str:
-    """`text` with the characters that a terminal would obey (control characters, bidirectional overrides) escaped."""
+    """`text` with control characters and bidirectional overrides escaped."""
     return _OBEYED.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def read_as(found: "Hits | Predictions") -> dict[str, str]:
-    """As what a question was read, as JSON has it; nothing if it was read as given."""
+    """The corrected question, as JSON; nothing if it was read as given."""
     return {"read_as": found.read_as} if found.read_as else {}
 
 
 def look_in(found: "Predictions") -> dict[str, Any]:
-    """The passage to look in where nothing is sure, as JSON has it."""
+    """The passage to look in if nothing is sure, as JSON."""
     return {"look_in": as_json(found.look_in)} if found.look_in else {}
 
 
@@ -96,9 +96,8 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 @contextmanager
 def counting(label: str, unit: str) -> Iterator[Callable[..., None]]:
-    """A progress line on standard error while the block runs, if that is a terminal.
-
-    Yields a function that receives the count so far and, if it is known, the total.
+    """A progress line on standard error while the block runs, if that is a terminal. Yields a function that takes the
+    count so far and, if known, the total.
     """
     with progress_bar(label, unit) as progress:
         task = progress.add_task(label, total=None)
@@ -106,7 +105,7 @@ def counting(label: str, unit: str) -> Iterator[Callable[..., None]]:
 
 
 def progress_bar(label: str, unit: str = "", left: bool = False) -> "Progress":
-    """A bar on standard error, disabled if that is not a terminal; with `left`, also the time that is left."""
+    """A bar on standard error, disabled if that is not a terminal; with `left`, also the remaining time."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -124,7 +123,7 @@ def progress_bar(label: str, unit: str = "", left: bool = False) -> "Progress":
 
 
 class LeftOut:
-    """Counts what is left out, and reports every file of it: the file itself, or its first three broken records."""
+    """Counts what is skipped, and reports each file: the file itself, or its first three broken records."""
 
     def __init__(self) -> None:
         self._files = 0
@@ -132,7 +131,7 @@ class LeftOut:
 
     @property
     def count(self) -> int:
-        """How many files and records are left out."""
+        """How many files and records are skipped."""
         return self._files + self._records.total()
 
     def __call__(self, error: Exception) -> None:
@@ -145,7 +144,7 @@ class LeftOut:
             note(f"left out: {str(error).removesuffix(f'; {remedy}')}")
 
     def report(self) -> None:
-        """Report how many were left out, if any."""
+        """Report how many were skipped, if any."""
         for file, count in self._records.items():
             if file and count > SHOWN_RECORDS:
                 note(f"left out: {file}: {count - SHOWN_RECORDS:,} more")
@@ -160,7 +159,7 @@ def plural(count: int, thing: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as people read it: `under a minute`, `12 minutes`, `3.5 hours`."""
+    """A readable time: `under a minute`, `12 minutes`, `3.5 hours`."""
     if seconds < 60:
         return "under a minute"
     minutes = round(seconds / 60)
@@ -173,7 +172,7 @@ def rounded_down(share: float) -> float:
 
 
 def size(num_bytes: int) -> str:
-    """A number of bytes as people read it: `512 B`, `1.5 MB`."""
+    """A readable number of bytes: `512 B`, `1.5 MB`."""
     value = float(num_bytes)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000:
@@ -183,6 +182,6 @@ def size(num_bytes: int) -> str:
 
 
 def _tolerate(stream: Any, errors: str) -> None:
-    """Make `stream` replace characters that its encoding lacks, instead of failing."""
+    """Make `stream` replace unencodable characters instead of failing."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors=errors)

@@ -1,4 +1,4 @@
-"""The commands that ask something of a corpus: fill, ask, classify.
+"""The commands that query a corpus: fill, ask, classify.
 
 Knows the options and how results are printed. Does not know how predictions are made.
 """
@@ -71,7 +71,7 @@ NullDocument = Annotated[
     typer.Option(
         "--null-document/--no-null-document",
         **RARE,
-        help="For REALM, with --marginal: one of z is an empty passage. Default: for fill, not for ask.",
+        help="For REALM, with --marginal: z includes an empty passage. Default: for fill, not for ask.",
     ),
 ]
 Form = Literal["w3c", "chars", "link"]
@@ -80,9 +80,11 @@ Cite = Annotated[
     typer.Option(
         "--cite",
         metavar="FORM",
-        help="Cite the best place of each answer (with --json: every place) as a web annotation (w3c: "
-        "TextQuoteSelector), by its characters (chars), or by a link that highlights it (link, to the document's "
-        "metadata url). Offsets count code points; UTF-16 units are next to them.",
+        help=(
+            "Cite the best place of each answer (with --json: every place) as a web annotation (w3c: "
+            "TextQuoteSelector), by its characters (chars), or by a link that highlights it (link, to the document's "
+            "metadata url). Offsets are in code points, with UTF-16 units next to them."
+        ),
     ),
 ]
 LABELLING = {
@@ -172,10 +174,9 @@ def ask(
 ) -> None:
     """Answer a question with phrases from the corpus.
 
-    Every answer is shown where it occurs. If it is unsure, or if the passages that were read do not say, the command
-    says so, and shows what may answer. A reader reads a misspelt word as the corpus spells it, and says
-    so. Passages are found by their words, and by their meaning if the corpus has vectors of passages, as quoth index
-    and quoth sync make them.
+    Every answer is shown where it occurs. If it is unsure, or the passages read do not say, the command says so and
+    shows what may answer. A reader corrects misspelt words to the corpus's spelling, and says so. Passages are found by
+    words, and also by meaning if the corpus has passage vectors, as quoth index and quoth sync compute them.
 
     \b
     Example:
@@ -207,7 +208,7 @@ def classify(
     text: Annotated[str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"A text to label; {STANDARD_INPUT}")],
     labels: Annotated[
         list[str],
-        typer.Option("--labels", metavar="LABEL=WORD,WORD", help="A label and its words. Give one for each label."),
+        typer.Option("--labels", metavar="LABEL=WORD,WORD", help="A label and its words; once per label."),
     ],
     *,
     where: Where = None,
@@ -220,9 +221,8 @@ def classify(
     setup: Setup,
     help_all: HelpAll = False,
 ) -> None:
-    """Choose the label whose words fit a text best.
-
-    The words of each label compete for the blank after the text; the corpus says how well they fit.
+    """Choose the label whose words fit a text best. The words of each label compete for the blank after the text; the
+    corpus decides how well they fit.
 
     \b
     Example:
@@ -251,7 +251,7 @@ def _check_template(template: str | None) -> None:
 
 
 def _check_vectors(corpora: "Sequence[Corpus]", model: str, options: Mapping[str, Any]) -> None:
-    """Raises InputError if the model searches by vectors, or finds passages by them, and a corpus has none."""
+    """Raises InputError if the model needs vectors to search or find passages, and a corpus has none."""
     row, everywhere = system(model), options.get("passages", 1) is None or options.get("passage_share")
     if row.answers and row.keys and (row.needs_vectors or everywhere):
         check_embedded(corpora, model, row.keys)
@@ -285,10 +285,9 @@ def _answer(
     timings: bool = False,
     citing: "tuple[Form | None, Sequence[Corpus]]" = (None, ()),
 ) -> None:
-    """Print the predictions for `text` or, if it is "-", for each line of standard input as soon as they are made.
-
-    JSON objects name their query; one without any prediction has an object too. With `timings`, the time that each
-    step took goes to standard error. `citing` is the form of citations, if any, and the corpora that are cited.
+    """Print the predictions for `text` or, if it is "-", for each line of standard input as soon as they are ready.
+    JSON objects name their query; one without predictions has an object too. With `timings`, the time of each step goes
+    to standard error. `citing` is the form of citations, if any, and the corpora to cite.
     """
     form, corpora = citing
 

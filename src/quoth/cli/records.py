@@ -1,6 +1,6 @@
-"""Records of options on the command line: a command names one parameter, and its command line gets an option per field.
+"""Option records on the command line: a command names one parameter, and gets an option per field.
 
-Knows: signatures as typer reads them, how an option is spelled, and which options each kind of model takes. Does not
+Knows: signatures as typer reads them, the spelling of options, and which options each kind of model takes. Does not
 know: what they do.
 """
 
@@ -23,15 +23,15 @@ from quoth.moved import told_moved
 
 Command = Callable[..., None]
 Given = Mapping[str, Any]
-"""The values that a command got for a group of options, by the names of its parameters."""
+"""A command's values for a group of options, by parameter name."""
 Declared = Mapping[str, tuple[Any, Any]]
-"""How typer declares an option, and its default, by the name of its parameter."""
+"""The typer declaration and the default of an option, by parameter name."""
 SCORING = "How phrases are searched and scored"
 COMMON = ("top_k", "passages", "mode", "min_probability", "precision")
-"""The fields of FillOptions that `--help` shows, as every shipped model takes them; `--help-all` shows the others."""
+"""The fields of FillOptions in `--help`, which every shipped model takes; `--help-all` shows the others."""
 RARE: dict[str, Any] = {"rich_help_panel": SCORING, "hidden": True}
 NAMES = {"k": "neighbours", "banned_tokens": "ban", "whole_words": "any_token"}
-"""Fields of FillOptions whose parameter of a command has another name."""
+"""Fields of FillOptions whose command-line parameter has another name."""
 
 
 def _check_passages(name: str, value: str) -> None:
@@ -46,27 +46,27 @@ def _passages(value: str) -> int | str:
 _SHOWN: dict[str, dict[str, Any]] = {
     "k": {"flags": ("--k", "--neighbours")},
     "passages": {
-        "help": "Number of the best passages to read or to search inside; all: every token in the corpus "
-        "(NPM; requires quoth embed). Default: the model's own (quoth-mini 3; quoth-reader and quoth-realm 12).",
+        "help": "Number of best passages to read or search; all: every token in the corpus (NPM; requires quoth "
+        "embed). Default: the model's own (quoth-mini 3; quoth-reader and quoth-realm 12).",
         "metavar": "NUMBER",
         "callback": checked(_check_passages),
     },
     "banned_tokens": {
         "flags": ("--ban",),
         "metavar": "TOKEN",
-        "help": "No answer may contain this word's tokens. May be repeated.",
+        "help": "Exclude answers with this word's tokens. May be repeated.",
     },
     "whole_words": {
         "flags": ("--any-token",),
-        "help": "A model that answers with one token may answer with a part of a word.",
+        "help": "Let a single-token model answer with part of a word.",
     },
     "combine": {"metavar": "RULE"},
 }
-"""What the command line says otherwise than Python."""
+"""Help texts that differ from those of Python."""
 
 
 def option(record: Any, name: str, **shown: Any) -> tuple[Any, Any]:
-    """How typer declares a field of a record, with its check and its meaning; and its default."""
+    """The typer declaration of a record's field, with check and meaning; and its default."""
     field, hint = fields_of(record)[name], get_type_hints(record)[name]
     inner = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kind, default, open_ = inner[0], field.default, NoneType in inner
@@ -93,7 +93,7 @@ _FILLING["any_token"] = (_FILLING["any_token"][0], False)  # the contrary of who
 
 
 def takes(name: str, declared: Declared, build: Callable[[dict[str, Any]], Any] = dict) -> Callable[[Command], Command]:
-    """Gives a command these options in place of its parameter of that name, whose value `build` makes from theirs."""
+    """Replaces a command's parameter of that name by these options, from whose values `build` makes its value."""
 
     def taking(command: Command) -> Command:
         parameters = []
@@ -138,7 +138,7 @@ takes_fill_options = takes("filling", _FILLING)
 
 
 def num_passages(given: Given) -> int | str:
-    """`passages` of `NPM.fill`: a number, "all", or "default". Raises InputError if other options exclude it."""
+    """`passages` of `NPM.fill`: a number, "all", or "default". Raises InputError on a conflict with other options."""
     passages, share = given["passages"], given.get("passage_share")
     if given["dense"]:
         if passages is not None:
@@ -157,14 +157,13 @@ def num_read(given: Given) -> int | None:
 
 
 def record_of(model: str, *, asks: bool = False) -> Any:
-    """The record of a model's options of `fill`, or of `ask`; one that answers nothing is refused when it is loaded."""
+    """The options record of a model's `fill` or `ask`; one that answers nothing is rejected on loading."""
     return system(model).records(asks=asks) or FillOptions
 
 
 def fill_arguments(context: typer.Context, model: str, filling: Given, *, asks: bool = False) -> dict[str, Any]:
-    """The keyword arguments of `fill`, or of `ask`, for a model of any kind.
-
-    Raises InputError for an option that this kind of model does not take, and for two that exclude each other.
+    """The keyword arguments of `fill` or `ask` for a model of any kind. Raises InputError for an option its kind does
+    not take, and for two that exclude each other.
     """
     record = record_of(model, asks=asks)
     if issubclass(record, FillOptions):

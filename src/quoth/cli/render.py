@@ -32,7 +32,7 @@ BAR_CELLS = 20
 EXCERPT_LINES = 3
 LEAST_TEXT, MOST_TEXT = 20, 50
 LEAST_ANSWER = 0.001
-"""The chance from which an answer behind the first is shown."""
+"""The minimum probability to show an answer after the first."""
 MARGIN = "     "
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -101,12 +101,12 @@ def show_predictions(console: Console, query: str, predictions: Predictions) -> 
 
 
 def worth_showing(predictions: Predictions) -> Predictions:
-    """The first prediction, and those that are not all but impossible."""
+    """The first prediction, and others that are not very improbable."""
     return Predictions(each for rank, each in enumerate(predictions) if not rank or each.probability >= LEAST_ANSWER)
 
 
 def _in_lines(prediction: Prediction) -> str:
-    """What a prediction says; a list in the lines that it has where it stands."""
+    """The text of a prediction; a list keeps the lines of its source."""
     if prediction.sequence or len(prediction.parts) < 2:
         return prediction.text
     lines = [" ".join(line.split()) for line in quote_of(prediction.evidence[0]).splitlines()]
@@ -114,7 +114,7 @@ def _in_lines(prediction: Prediction) -> str:
 
 
 def _show_query(console: Console, query: str, found: Hits | Predictions) -> str:
-    """Print what was asked, and as what it was read, which is returned."""
+    """Print the query, and its corrected form, which is returned."""
     console.print(Text(printable(query), style="bold"), end="\n" if found.read_as else "\n\n")
     if found.read_as:
         console.print(Text(f"read as: {printable(found.read_as)}", style="dim"), end="\n\n")
@@ -144,7 +144,7 @@ def show_quote(console: Console, evidence: Evidence) -> None:
 
 
 def show_best(console: Console, head: Text, predictions: Sequence[Prediction], rest: str = "") -> None:
-    """Print `head`, the best of these predictions with its chance, and `rest`; below it, where the prediction is."""
+    """Print `head`, the best of these predictions with its probability, and `rest`; below it, its place."""
     said = predictions[0] if predictions and predictions[0].status != "not_found" else None
     line = head.append(printable(said.text) if said else NOT_FOUND, style="bold")
     if said:

@@ -53,7 +53,7 @@ EntityWords = Annotated[
 ]
 Weights = Annotated[
     list[str] | None,
-    repeated("--weight", "KEYS=NUMBER", "With --mode hybrid: how much bm25, tokens, passages or entities count (1)."),
+    repeated("--weight", "KEYS=NUMBER", "With --mode hybrid: the weight of bm25, tokens, passages or entities (1)."),
 ]
 ShowMatches = Annotated[bool, typer.Option("--show-matches", help="Show which entity of each passage matched.")]
 Models = Annotated[
@@ -88,9 +88,9 @@ def search(
 ) -> None:
     """Find the passages that match a query best.
 
-    They match by their words, by vectors, by the entities they name, or by all of these. By default they match by their
-    words, and no model is used; if every corpus has vectors of passages (quoth index --vectors, quoth embed --keys
-    passages), by these too. The modes dense, entity and hybrid require quoth embed.
+    They match by words, by vectors, by the entities they name, or by all of these. The default is by words, without a
+    model, and also by passage vectors if every corpus has them (quoth index --vectors, quoth embed --keys passages).
+    The modes dense, entity and hybrid require quoth embed.
 
     \b
     Example:
@@ -130,7 +130,7 @@ def _check_mode(mode: str, entity: list[str] | None, weight: list[str] | None, s
 
 
 def _check_words(query: str, entities: Sequence[str]) -> None:
-    """Raises InputError for a query without words, or without those of an entity."""
+    """Raises InputError for a query without words, or without the entity's."""
     if not query.strip():
         raise InputError("the query is empty; give words to look for")
     if entities:
@@ -148,7 +148,7 @@ def _finder(
     entities: list[str] | None,
     weights: dict[str, float],
 ) -> Find:
-    """The search of a mode; BM25 loads no model, nor does auto if no vectors are stored."""
+    """The search of a mode; BM25 loads no model, nor does auto without stored vectors."""
     if len(models) > 1 and options["mode"] != "hybrid":
         raise InputError(f"--model is given {len(models)} times; only --mode hybrid takes several")
     match options["mode"]:

@@ -1,6 +1,6 @@
 """The command that keeps a corpus in step with a folder: sync.
 
-Knows what to report. Does not know how a change is found.
+Knows what to report. Does not know how changes are detected.
 """
 
 import shutil
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 app = typer.Typer()
 SHOWN = 20
 LONGEST_WAIT = 1e9
-"""Seconds; the system refuses some more."""
+"""Seconds; the system's limit is a little higher."""
 
 
 @app.command(rich_help_panel="Make and change a corpus")
 def sync(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of your documents.")],
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The corpus; it is made if it is not there.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The corpus; created if missing.")],
     vectors: Vectors = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be done.")] = False,
     watch: Annotated[
         float | None,
-        typer.Option("--watch", metavar="SECONDS", min=0.1, help="Look again every so many seconds, until Ctrl-C."),
+        typer.Option("--watch", metavar="SECONDS", min=0.1, help="Repeat every so many seconds, until Ctrl-C."),
     ] = None,
     delete_all: Annotated[
-        bool, typer.Option("--delete-all", help="Delete the documents even if the folder has no file left.")
+        bool, typer.Option("--delete-all", help="Delete the documents even if the folder is empty.")
     ] = False,
     follow_links: FollowLinks = False,
     header: Header = None,
@@ -46,11 +46,11 @@ def sync(
 ) -> None:
     """Keep a corpus in step with a folder.
 
-    New and changed files are read, and what is gone is deleted; unchanged documents keep their vectors. Once that is
-    committed, and can be asked, new passages get vectors, by which they are found by meaning too. A file that cannot be
-    read stops nothing: it is named, the corpus keeps what it had of it, and the exit code is 1 in the end. Documents
-    from elsewhere stay. Files that FOLDER/.quothignore names, in the patterns of .gitignore, count as not there. A
-    stopped run goes on. --header is for the tables that are read now, not for those that did not change.
+    New and changed files are read, and documents of missing files deleted; unchanged documents keep their vectors. Once
+    that is committed and searchable, new passages get vectors, to be found by meaning too. Unreadable files are listed,
+    the corpus keeps their last version, and the exit code is 1. Documents from elsewhere stay. Files matched by
+    FOLDER/.quothignore, in .gitignore syntax, count as missing. A stopped run resumes. --header applies to tables read
+    now, not to unchanged ones.
 
     \b
     Example:
@@ -85,7 +85,7 @@ def sync(
 
 
 def _opened(directory: Path, folder: Path) -> "tuple[Corpus, bool]":
-    """The corpus, and whether it was made now."""
+    """The corpus, and whether it was just created."""
     from quoth.corpus.corpus import Corpus
 
     if not folder.is_dir():

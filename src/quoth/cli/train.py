@@ -1,6 +1,6 @@
-"""The commands that make models: train, with what it shows of a run, and calibrate.
+"""The commands that make models: train, with its progress display, and calibrate.
 
-Knows the recipes' names and terminals. Does not know what training is.
+Knows the recipes' names and terminals. Does not know how training works.
 """
 
 import os
@@ -49,8 +49,10 @@ PassageCorpus = Annotated[
     typer.Option(
         "--corpus",
         metavar="DIR",
-        help="For realm-pretrain: retrieve passages from this corpus (made by quoth index) instead of DOCS. For "
-        "npm-queries: the corpus whose vectors are asked.",
+        help=(
+            "For realm-pretrain: retrieve passages from this corpus (made by quoth index) instead of DOCS. For "
+            "npm-queries: the corpus whose vectors are searched."
+        ),
     ),
 ]
 
@@ -69,7 +71,7 @@ def train(
     """Train a model with a recipe.
 
     The recipe adapt adapts the shipped model to your own texts; the recipe reader trains the shipped reader on your own
-    questions. The same command resumes a stopped run; with more steps it extends a finished one.
+    questions. The same command resumes a stopped run; with more steps, it extends a finished one.
 
     \b
     Example:
@@ -110,7 +112,7 @@ def train(
 def calibrate(
     directory: CorpusDir,
     questions: Annotated[
-        list[Path], typer.Argument(metavar="QUESTIONS...", help="Files of questions about it, with their answers.")
+        list[Path], typer.Argument(metavar="QUESTIONS...", help="Files of questions about the corpus, with answers.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the model.")],
     model: Model = "quoth-reader",
@@ -118,11 +120,11 @@ def calibrate(
     *,
     setup: Setup,
 ) -> None:
-    """Fit a reader's probabilities to your own questions.
+    """Calibrate a reader's probabilities on your own questions.
 
-    Every question is asked, a fifth of them without the passages that answer them. Then the chance of being right, the
-    thresholds of "unsure" and "not found", and those of --precision are chosen by which answers were right. The
-    weights stay as they are. A few hundred questions are good, and 30 are needed. Use none that you measure with.
+    It asks every question, a fifth of them without the passages that answer them, and fits the chance of being right,
+    the thresholds of "unsure" and "not found", and those of --precision to which answers were right. The weights do not
+    change. It needs 30 questions; a few hundred are better. Do not use your test questions.
 
     \b
     Example:
@@ -157,7 +159,7 @@ def _check(docs: list[str], model: str | None) -> None:
 
 
 class Display:
-    """A run on standard error: a bar if it is a terminal, and a line for the first step, for scores, and per half
+    """Progress on standard error: a bar if it is a terminal, and a line for the first step, for scores, and every half
     minute."""
 
     def __init__(self, bar: "ProgressBar") -> None:
