@@ -88,7 +88,7 @@ def embed(
     By default every token gets one, for --passages all. With --keys (or a --model with such keys), every passage gets
     one, so that quoth ask, fill and search also find passages by meaning, or every named entity and title.
 
-    First estimates time and disk use from a sample. At a terminal, asks for confirmation if they may exceed 2 minutes
+    Estimates time and disk use from a sample first. At a terminal, asks for confirmation if they may exceed 2 minutes
     or 1 GB, unless --yes or --budget is set; if standard input is not a terminal, it starts without asking. A stopped
     run resumes: at most 256 passages are encoded again. Uses no more than --memory, however large the corpus is, unless
     a single passage needs more.

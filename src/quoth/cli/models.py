@@ -59,7 +59,9 @@ def open_corpora(
 @contextmanager
 def changing(place: str) -> "Iterator[Corpus]":
     """The corpus at a place, to change in the block; for a URL a copy, sent at the end. If that is interrupted, nothing
-    changes at the URL. Raises InputError, CorpusNotFoundError if nothing is there, LockedError.
+    changes at the URL.
+
+    Raises InputError, CorpusNotFoundError if nothing is there, LockedError.
     """
     if "://" in place:
         with clusters().changing(place) as corpus:
@@ -69,8 +71,9 @@ def changing(place: str) -> "Iterator[Corpus]":
 
 
 def system(model: str) -> System:
-    """The registry row of a model, by its name or folder. Raises ModelNotFoundError, without importing torch, if the
-    name rules out any such model.
+    """The registry row of a model, by its name or folder.
+
+    Raises ModelNotFoundError, without importing torch, if the name rules out any such model.
     """
     from quoth.hub import check_name, kind_of
 

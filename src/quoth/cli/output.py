@@ -96,8 +96,9 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 @contextmanager
 def counting(label: str, unit: str) -> Iterator[Callable[..., None]]:
-    """A progress line on standard error while the block runs, if that is a terminal. Yields a function that takes the
-    count so far and, if known, the total.
+    """A progress line on standard error while the block runs, if that is a terminal.
+
+    Yields a function that takes the count so far and, if known, the total.
     """
     with progress_bar(label, unit) as progress:
         task = progress.add_task(label, total=None)

@@ -221,8 +221,9 @@ def classify(
     setup: Setup,
     help_all: HelpAll = False,
 ) -> None:
-    """Choose the label whose words fit a text best. The words of each label compete for the blank after the text; the
-    corpus decides how well they fit.
+    """Choose the label whose words fit a text best.
+
+    The words of each label compete for the blank after the text; the corpus decides how well they fit.
 
     \b
     Example:
@@ -286,6 +287,7 @@ def _answer(
     citing: "tuple[Form | None, Sequence[Corpus]]" = (None, ()),
 ) -> None:
     """Print the predictions for `text` or, if it is "-", for each line of standard input as soon as they are ready.
+
     JSON objects name their query; one without predictions has an object too. With `timings`, the time of each step goes
     to standard error. `citing` is the form of citations, if any, and the corpora to cite.
     """

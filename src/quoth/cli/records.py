@@ -162,8 +162,9 @@ def record_of(model: str, *, asks: bool = False) -> Any:
 
 
 def fill_arguments(context: typer.Context, model: str, filling: Given, *, asks: bool = False) -> dict[str, Any]:
-    """The keyword arguments of `fill` or `ask` for a model of any kind. Raises InputError for an option its kind does
-    not take, and for two that exclude each other.
+    """The keyword arguments of `fill` or `ask` for a model of any kind.
+
+    Raises InputError for an option its kind does not take, and for two that exclude each other.
     """
     record = record_of(model, asks=asks)
     if issubclass(record, FillOptions):

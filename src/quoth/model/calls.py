@@ -120,8 +120,9 @@ def check_questions(questions: Sequence[str]) -> None:
 
 
 def place_of(entity: str, question: str) -> tuple[int, int]:
-    """Where an entity's words occur in a question: as whole words, else in another case, else inside words. Raises
-    InputError if nowhere.
+    """Where an entity's words occur in a question: as whole words, else in another case, else inside words.
+
+    Raises InputError if nowhere.
     """
     words = r"\s+".join(map(re.escape, entity.split()))
     forms = [(rf"(?<!\w){words}(?!\w)", 0), (rf"(?<!\w){words}(?!\w)", re.IGNORECASE), (words, re.IGNORECASE)]
@@ -160,8 +161,9 @@ def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:
 
 
 def with_mask(text: str, mask_token: str) -> str:
-    """A text with `[MASK]` for its blank, which may also be the tokenizer's own mask, `<mask>` or `___`. The last two
-    count only in a text without the first two.
+    """A text with `[MASK]` for its blank, which may also be the tokenizer's own mask, `<mask>` or `___`.
+
+    The last two count only in a text without the first two.
     """
     if MASK in text or mask_token in text:
         return text.replace(mask_token, MASK)
