@@ -169,8 +169,8 @@ class RemoteFolder:
                 system.rm(each, recursive=True)
 
     def clear(self, first: str) -> None:
-        """Remove from the URL what a writer that was interrupted has left: segments from this name on, of which no
-        manifest knows, and those that were being written."""
+        """Remove an interrupted writer's leftovers from the URL: orphaned segments from this name on, and unfinished
+        ones."""
         if self.is_remote:
             for each in {name.split("/")[1] for name in self._sizes() if name.startswith("segments/")}:
                 if not is_number(each) or each >= first:

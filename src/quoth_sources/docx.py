@@ -115,7 +115,7 @@ class _Writer:
         return kind or "paragraph", level
 
     def _table(self, table: Any, place: str) -> None:
-        """Appends a table; texts in one column, or beside one another in one row, are only put there."""
+        """Appends a table; one column, or a row with several paragraphs in a cell, is layout, not a table."""
         rows = [
             _Row(row, cells)
             for row in inside(table, "tr")

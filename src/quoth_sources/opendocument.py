@@ -158,7 +158,7 @@ class Writer:
             self._text.mark(f"{label} ")
 
     def _table(self, table: Any) -> None:
-        """Appends a table; texts in one column, or beside one another in one row, are only put there."""
+        """Appends a table; one column, or a row with several paragraphs in a cell, is layout, not a table."""
         rows = [row for row in table.iter("{*}table-row") if next(row.iterancestors("{*}table")) is table]
         cells = [cell for row in rows for cell in row.iterchildren(*CELLS)]
         beside = len(rows) == 1 and any(len([*cell.iter("{*}p", "{*}h")]) > 1 for cell in cells)

@@ -184,7 +184,7 @@ class Text:
         self._is_joined = True
 
     def unmark(self) -> None:
-        """Takes back the mark of an item in which no text came."""
+        """Remove the marker of an empty list item."""
         if self._is_held:
             mark, self._gap, self._is_held = self._parts.pop(), self._parts.pop(), False
             self._length -= len(self._gap) + len(mark)

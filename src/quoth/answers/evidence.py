@@ -1,5 +1,5 @@
-"""From scores to predictions: phrases that NPM scored, or spans that a reader marked, quoted where they occur, with the
-chance that they are right.
+"""From scores to predictions: phrases scored by NPM, or spans marked by a reader, quoted where they occur, with their
+chance of being right.
 
 Knows: grouping of equal spans, the marginal over passages (REALM, Guu et al. 2020, eq. 1), how phrases are quoted from
 their passages, and that most of what is proposed is never shown. Does not know: encoders, how a score came about, or
@@ -28,9 +28,9 @@ from quoth.answers.ranking import (
     Places,
     Scored,
     best_phrases,
-    brought_together,
     group_equal,
     group_score,
+    merge_paraphrases,
     places_of,
 )
 from quoth.arrays import Doubles, Rows
@@ -90,7 +90,7 @@ def _overlap(one: Evidence, other: Evidence) -> bool:
 def propose(scored: Scored, options: ResolvedOptions) -> Iterator[Proposal]:
     """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase.
 
-    A passage is read when the first proposal that is quoted from it is asked for, and once.
+    Passages are read lazily and cached.
     """
     if not len(scored.key_C):
         return
@@ -230,7 +230,7 @@ def predict_spans(
     of y / (1 + Σ exp odds of all its spans). It is weighted by p(z|x), the softmax of relevance; `prior` is not used.
     `null` is the relevance of the null document, if that is one of z: an empty passage, in which p("no answer here") is
     1, so that it takes its share p(z|x) from all answers. If the answers are to be `distinct`, texts that say the same
-    are one answer (`brought_together`; not if `marginal`, as eq. 1 knows equal texts alone), only the best of those
+    are one answer (`merge_paraphrases`; not if `marginal`, as eq. 1 knows equal texts alone), only the best of those
     that overlap in their best place is listed, and none with half a pair of brackets or quotes.
     """
     found = span_proposals(read, *odds_of(read, spans, prior, marginal, null), together=distinct and not marginal)
@@ -305,13 +305,13 @@ def span_proposals(
     read: Sequence[Source], places: Sequence[AnswerSpan], score_C: Doubles, total: float, together: bool = False
 ) -> Iterator[Proposal]:
     """The texts of these places, ignoring case and white space, by log Σ exp over their places, highest first; `total`
-    is the log of the sum of all scores. If `together`, texts that say the same are one (`brought_together`)."""
+    is the log of the sum of all scores. If `together`, paraphrases are one (`merge_paraphrases`)."""
     with step("score"):
         texts = [read[n].passage.text[start:end] for n, start, end in places]
         groups, score_G = _by_text(texts, score_C)
         scores = dict(enumerate(score_G.tolist()))
         if together:
-            scores = brought_together(scores, groups, lambda c: _core(places[c], texts[c]))
+            scores = merge_paraphrases(scores, groups, lambda c: _core(places[c], texts[c]))
         order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
     for g in order:
         with step("explain"):
@@ -342,10 +342,10 @@ def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M
 
 
 def features(answer: Prediction, read: Sequence[Source] = (), spans: Sequence[Spans] = ()) -> tuple[float, ...]:
-    """What the chance that an answer is right goes by: 1; the log odds of its share among all; its score; the relevance
-    in the search of the passage of its best place, if that is one of those that were `read`; how short it is: minus the
-    log of its number of words; how few passages there are that could mislead: minus the log of their number; and by the
-    reader, if it scores them, the relevance of that passage and the log of the evidence in the phrase."""
+    """Features for calibration: bias (1); log odds of the answer's share among all; its score; the search relevance of
+    its best place's passage, if that was `read`; shortness, minus the log of its number of words; fewness, minus the
+    log of the number of passages that could mislead; and, if the reader scores them, that passage's relevance and the
+    log of the evidence in the phrase."""
     place = answer.evidence[0]
     at = next((n for n, one in enumerate(read) if _is_of(place, one)), -1)
     relevance = read[at].relevance if at >= 0 else 0.0

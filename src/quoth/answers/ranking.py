@@ -1,4 +1,4 @@
-"""Scored occurrences, equal ones brought together, and the best phrases, in one process or over several shards.
+"""Scored occurrences, grouped if equal, and the best phrases, in one process or over several shards.
 
 Knows: groups of equal occurrences, which of them can be among the best, ties, and what scores take from other tables'
 candidates. Does not know: how a score came about, or what a phrase is quoted from.
@@ -110,12 +110,12 @@ def group_score(log_score_C: Doubles, groups: Groups) -> Doubles:
     return top_G + np.log(np.add.reduceat(np.exp(sorted_C), starts_G))
 
 
-def brought_together(scores: dict[int, float], groups: Groups, core_of: Callable[[int], Hashable]) -> dict[int, float]:
-    """The scores of texts after each, highest first, has taken those that say the same: that have the same core in some
-    passage ("about 340 million", "340 million people"). `core_of` is a candidate's core.
+def merge_paraphrases(scores: dict[int, float], groups: Groups, core_of: Callable[[int], Hashable]) -> dict[int, float]:
+    """Merge paraphrases: each text, best first, absorbs the scores of texts with the same core in some passage ("about
+    340 million", "340 million people"). `core_of` is a candidate's core.
 
-    A text takes from its own mentions alone: "12 km" takes "12", but not what takes "12" elsewhere ("12 hours"). Scores
-    `SLIGHT` below the best are left as they are: they change nothing that anybody sees, and most scores are such.
+    A text absorbs only paraphrases of its own mentions: "12 km" absorbs "12", but not what absorbs "12" elsewhere ("12
+    hours"). Scores `SLIGHT` below the best, which are most, are left alone: they change nothing visible.
     """
     order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
     heavy = [g for g in order if scores[g] >= scores[order[0]] - SLIGHT]

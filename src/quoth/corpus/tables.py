@@ -134,8 +134,8 @@ def _lines(characters: Iterable[str]) -> Iterator[str]:
 
 
 def _delimiter(first: Sequence[str]) -> str:
-    """What separates the cells of a table that begins with these lines: that by which the most rows have equally many
-    cells, if these are several; a comma if others do no better."""
+    """The delimiter of a table's first lines: the one under which most rows have the same number of cells, more than
+    one; a comma on a tie."""
 
     is_spaced = not all(map(str.strip, first))
 

@@ -1,4 +1,4 @@
-"""Conditions on what is known of a document: which documents of a corpus are searched.
+"""Conditions on documents' metadata, which select the documents to search.
 
     condition   all of: not, and, or, ( ); at its end, or alone: once
     test        FIELD = 'text' | != < <= > >= | in ('a', 'b') | between 1 and 5 | like '%part%' | is null
@@ -247,7 +247,7 @@ class _Parser:
     # max and min, not any and all: every test meets every record, so that it knows whether it could compare any.
     def _either(self, depth: int) -> Holds:
         if depth > DEEPEST:
-            raise InputError(f"where is nested more than {DEEPEST} deep; write it flatter")
+            raise InputError(f"where is nested more than {DEEPEST} deep; use fewer brackets")
         parts = [self._both(depth)]
         while self._take("or"):
             parts.append(self._both(depth))

@@ -1,7 +1,7 @@
-"""The passages that are read or shown: found by words, by the vectors of passages that are stored, or by both.
+"""Retrieval of passages to read or show: by words, by stored passage vectors, or by both.
 
-Knows: when there are such vectors, how both rankings come together, which words are misspelt. Does not know: what makes
-the vectors, what is done with the passages.
+Knows: when there are such vectors, how both rankings are fused, which words are misspelt. Does not know: how vectors
+are computed, how passages are used.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ LATE_PASSAGES = 32
 """At most this many passages without vectors are encoded for a question that does not ask for vectors: about what is
 read anyway."""
 SOON = 600.0
-"""Seconds that vectors may take where nobody asked for them. A core makes some fifty a second, so this is enough for
-30,000 passages, or 7,000 pages. Who has more may want to choose the machine, and the hour."""
+"""Time limit, in seconds, for computing vectors unasked. A core computes some fifty a second: enough for 30,000
+passages, or 7,000 pages. With more, the user should choose the machine and the time."""
 FEW = 2000
 """Passages that have vectors soon without an estimate, even where each takes a third of a second."""
 CORRECTED = range(5, 31)
@@ -77,12 +77,12 @@ class Finder:
         return found
 
     def as_spelled(self, text: str) -> tuple[str, bool]:
-        """The text with its misspelt words as the corpora spell them, and whether one of these may be a name.
+        """The text with misspelt words corrected to the corpora's spelling, and whether a correction may be a name.
 
-        A word is misspelt if it occurs in no passage, is in no English dictionary (SymSpell's), and is one slip
+        A word is misspelt if it occurs in no passage, is not in the English dictionary (SymSpell's), and is one typo
         away from a word of the corpora with the same first letter: a letter missing, added, wrong or swapped with the
-        next one, as in four of five misspellings (Damerau 1964). Of several such words it is the most frequent one.
-        What the dictionary lacks, or stands for a word with a capital, may be a name.
+        next one, as in four of five misspellings (Damerau 1964). The most frequent such word is the correction. It may
+        be a name if it is not in the dictionary, or replaces a capitalised word.
         """
         meant, names = dict[str, str](), False
 
@@ -102,7 +102,7 @@ class Finder:
         return _WORD.sub(spelled, text), names
 
     def _meant(self, word: str) -> str:
-        """The word of the corpora that was meant by a misspelt one; itself if it is near to none."""
+        """The correction of a misspelt word from the corpora; the word itself if none is near."""
         likely = holders(self.corpora, _slips(word.lower()))
         for candidate in sorted(likely, key=likely.__getitem__, reverse=True)[:_MOST_CANDIDATES]:
             if form := candidate if candidate in dictionary() else self._form(candidate):
@@ -119,7 +119,7 @@ class Finder:
         return ""
 
     def by_vectors(self, required: bool = False) -> Retriever | None:
-        """What compares vectors of passages; None if a corpus has none, or too few. Raises UserError in that case if
+        """The retriever over passage vectors; None if a corpus has none, or too few. Raises UserError in that case if
         they are `required`."""
         # Whether there are any is seen without loading an encoder, and asked each time: they may be made meanwhile.
         if not required and not all(map(_stores, self.corpora)):

@@ -1,4 +1,4 @@
-"""From a question to its answers, whichever door it came through: spell, find, read, units, calibrate.
+"""From a question to its answers, for every interface: spell, find, read, units, calibrate.
 
 Knows: the order of these steps. Does not know: their insides, or how a caller finds passages.
 """
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
 TEXTS_AT_A_TIME = 8
-PATIENCE = 0.6
-"""The share of the passages after which no more are read for a text whose best answer would be called not found."""
+STOP_AFTER = 0.6
+"""The share of passages after which reading stops if the best answer would be called not found."""
 Hidden = Sequence[Collection[int]]
 """The rows of passages that each text never sees."""
 Find = Callable[[Sequence[str], Hidden], list[list[Source]]]
@@ -75,16 +75,16 @@ def read_found(
         with step("search"):
             sources = find(searched[part], hidden[part])
         with step("expand"):
-            hopeless = partial(_is_hopeless, reader, texts[part], sources)
-            spans = reader.read_enough(texts[part], sources, hopeless=hopeless)
+            can_stop = partial(_can_stop, reader, texts[part], sources)
+            spans = reader.read_enough(texts[part], sources, can_stop=can_stop)
         yield from ((group[: len(found)], found) for group, found in zip(sources, spans, strict=True))
 
 
 def _units(
     read: Sequence[Source], spans: Sequence[Spans], config: ReaderConfig, top_k: int, least: float
 ) -> Predictions:
-    """Phrases, and units of the passages that were read, calibrated. What a sure unit says is not called
-    not found."""
+    """Phrases, and units of the passages that were read, calibrated. An answer in a sure unit is not called not
+    found."""
     sentences, lowest = answer_units(read, spans, config), config.defaults.not_found_below
     if config.sentence_calibration is not None:
         own = config.defaults
@@ -99,13 +99,13 @@ def _units(
     return found
 
 
-def _is_hopeless(
+def _can_stop(
     reader: SpanReader, texts: Sequence[str], sources: Sequence[Sequence[Source]], number: int, spans: Sequence[Spans]
 ) -> bool:
     """Whether the best answer of most passages to a question, by its number, would be called not found."""
     config, read = reader.config, sources[number][: len(spans)]
     is_blank = has_blank(reader.tokenizer, texts[number])
-    if config.calibration is None or is_blank or len(read) < PATIENCE * len(sources[number]):
+    if config.calibration is None or is_blank or len(read) < STOP_AFTER * len(sources[number]):
         return False
     best = predict_spans(read, spans, 1, prior=config.prior)
     return all(

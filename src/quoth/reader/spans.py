@@ -190,11 +190,11 @@ class SpanReader:
         queries: Sequence[str],
         sources: Sequence[Sequence[Source]],
         known: Callable[[Passage], Tokens | None] = lambda passage: None,
-        hopeless: Callable[[int, Sequence[Spans]], bool] = lambda query, spans: False,
+        can_stop: Callable[[int, Sequence[Spans]], bool] = lambda query, spans: False,
     ) -> list[list[Spans]]:
         """As `read`, of each query's passages in their order, until one is relevant enough (`enough_relevance`); spans
         are marked in the `marked_passages` most relevant ones. Without relevance: as many as can change the answer
-        (`unread_bound`), or until it is `hopeless` (the query's number and its readings so far tell)."""
+        (`unread_bound`), or until `can_stop` (given the query's number and its readings so far)."""
         if self._marks(queries):
             return self._read_relevant(queries, [[each.passage for each in group] for group in sources], known)
         bound, found = self.config.unread_bound, [list[Spans]() for _ in queries]
@@ -207,7 +207,7 @@ class SpanReader:
             unread = [q for q in unread if len(found[q]) < len(sources[q])]
             if bound is not None:
                 unread = [q for q in unread if not settled(sources[q], found[q], self.config.prior, bound)]
-                unread = [q for q in unread if not hopeless(q, found[q])]
+                unread = [q for q in unread if not can_stop(q, found[q])]
         return found
 
     def _read_relevant(
