@@ -158,9 +158,8 @@ def word_starts(text: str) -> NDArray[np.bool_]:
     letter is one."""
     kind_N = _kinds(text)
     before_N = np.append(np.uint8(APART), kind_N[:-1])
-    starts_N: NDArray[np.bool_] = (kind_N >= WORD) & (
-        (before_N == APART) | (before_N == UNSPACED) | (kind_N == UNSPACED)
-    )
+    apart_N = (before_N == APART) | (before_N == UNSPACED) | (kind_N == UNSPACED)
+    starts_N: NDArray[np.bool_] = apart_N & (kind_N >= WORD)
     return starts_N
 
 
