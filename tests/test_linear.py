@@ -19,7 +19,7 @@ from quoth.corpus import tables
 from quoth.corpus.documents import _read_jsonl
 from quoth.corpus.where import parse
 from quoth.errors import QuothError
-from quoth.text.boundaries import breaks, core, uncut, words
+from quoth.text.boundaries import breaks, uncut, words
 from quoth.text.passages import DEFAULT_SPLITTER, crosses_sentence, get_splitter, is_balanced, whole_sentences
 from quoth.text.terms import analyse
 from quoth_sources import eml, html, man, markdown, rst
@@ -147,10 +147,9 @@ READ: dict[str, list[Callable[[str], object]]] = {
     "text": [
         *map(get_splitter, (DEFAULT_SPLITTER, "words:120")),
         *(whole_sentences, crosses_sentence, is_balanced, breaks, uncut, words, analyse, read_bytes),
-        lambda text: core(text[: len(text) // 20]),
     ],
 }
-"""What reads each grammar. Phrases have 2,000 characters at most."""
+"""What reads each grammar."""
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ if not os.environ.get("QUOTH_TEST_BROWSER"):
     pytest.importorskip("playwright.sync_api", reason="pip install playwright, to test the page in a browser")
 
 import uvicorn
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 from reportlab.pdfbase.pdfmetrics import stringWidth
 from written import both, lines, pdf, xlsx
 
@@ -484,8 +484,8 @@ def test_a_passage_is_shown_in_its_own_corpus(corpus: quoth.Corpus, browser: Any
     for place in ("", "post@home"):
         served.page.select_option("#corpus", place)
         served.ask("capital")
-        served.page.wait_for_selector(".answer.hit")
-        assert served.shown(".hit .where")[0].endswith("paris" if place else "paris · post@home")
+        where = re.compile(r"score [\d.]+ · paris" + ("" if place else " · post@home"))
+        expect(served.page.locator(".hit .where").first).to_have_text(where)  # after those of before
         served.page.click(".hit >> nth=0")
         served.page.wait_for_selector(".facts:has-text('in all')")
         assert served.shown(".document") == ["From Paris, the capital, with love."]

@@ -10,7 +10,6 @@ from quoth.text.boundaries import (
     SPACE_BEFORE,
     boundary_flags,
     breaks,
-    core,
     surface_group,
     trim,
     uncut,
@@ -172,67 +171,6 @@ LONG = "A paragraph whose lines are as long as the lines of prose are"
 )
 def test_breaks(text: str, after: str, broken: bool) -> None:
     assert ("|" in cut(text)[after]) == broken
-
-
-@pytest.mark.parametrize(
-    ("phrase", "kept"),
-    [
-        ("the Danube", "Danube"),
-        ("Danube River", "Danube"),
-        ("River Thames", "Thames"),
-        ("about 340 million", "340 million"),
-        ("nearly a hundred", "hundred"),
-        ("some 20 people", "20"),
-        ("340 million people", "340 million"),
-        ("12,000 square kilometres", "12,000"),
-        ("twenty-five years", "twenty-five"),
-        ("six months", "six"),
-        ("324 metres tall", "324"),
-        ("5 %", "5"),
-        ("Prime Minister António Guterres of Portugal", "António Guterres"),
-        ("Christine Lagarde, of France", "Christine Lagarde"),
-        ("The Golden Gate, in the United States", "Golden Gate"),
-        ("Vice President Joe Biden", "Joe Biden"),
-        ("Dr. Watson", "Watson"),
-        ("the French composer Georges Bizet", "Georges Bizet"),
-        ("Georges Bizet, a French composer", "Georges Bizet"),
-        ("United Nations (UN)", "United Nations"),
-    ],
-)
-def test_what_says_the_same_without_the_rest(phrase: str, kept: str) -> None:
-    start, end = core(phrase)
-    assert phrase[start:end] == kept
-    start, end = core(kept)
-    assert kept[start:end] == kept
-
-
-@pytest.mark.parametrize(
-    "phrase",
-    [
-        "",
-        "the",
-        "10 million",  # not 10
-        "two thirds",
-        "20th century",
-        "19 May",
-        "some people",
-        "tension",
-        "Prime Minister",
-        "Burger King Corporation",
-        "General Motors",
-        "Bank of England",
-        "Lord of the Rings",
-        "Paris, France",
-        "Mont Blanc in France",
-        "Paris, of France",
-        "Mont Blanc, the Matterhorn",
-        "f(x)",
-        "upper Rhine",
-        "New York City",
-    ],
-)
-def test_what_says_something_else_without_the_rest(phrase: str) -> None:
-    assert core(phrase) == (0, len(phrase))
 
 
 @pytest.mark.parametrize(

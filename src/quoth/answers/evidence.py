@@ -30,13 +30,13 @@ from quoth.answers.ranking import (
     best_phrases,
     group_equal,
     group_score,
-    merge_paraphrases,
+    merge_mentions,
     places_of,
 )
 from quoth.arrays import Doubles, Rows
 from quoth.index.key_table import passage_of
 from quoth.records import Evidence, Passage, Prediction, Status, in_context, quote_of
-from quoth.text.boundaries import core, surface_group
+from quoth.text.boundaries import surface_group
 from quoth.text.passages import crosses_sentence, is_balanced, is_mark_of_item
 from quoth.timing import step
 
@@ -230,7 +230,7 @@ def predict_spans(
     of y / (1 + Σ exp odds of all its spans). It is weighted by p(z|x), the softmax of relevance; `prior` is not used.
     `null` is the relevance of the null document, if that is one of z: an empty passage, in which p("no answer here") is
     1, so that it takes its share p(z|x) from all answers. If the answers are to be `distinct`, texts that say the same
-    are one answer (`merge_paraphrases`; not if `marginal`, as eq. 1 knows equal texts alone), only the best of those
+    are one answer (`merge_mentions`; not if `marginal`, as eq. 1 knows equal texts alone), only the best of those
     that overlap in their best place is listed, and none with half a pair of brackets or quotes.
     """
     found = span_proposals(read, *odds_of(read, spans, prior, marginal, null), together=distinct and not marginal)
@@ -305,13 +305,13 @@ def span_proposals(
     read: Sequence[Source], places: Sequence[AnswerSpan], score_C: Doubles, total: float, together: bool = False
 ) -> Iterator[Proposal]:
     """The texts of these places, ignoring case and white space, by log Σ exp over their places, highest first; `total`
-    is the log of the sum of all scores. If `together`, paraphrases are one (`merge_paraphrases`)."""
+    is the log of the sum of all scores. If `together`, texts of one mention are one (`merge_mentions`)."""
     with step("score"):
         texts = [read[n].passage.text[start:end] for n, start, end in places]
         groups, score_G = _by_text(texts, score_C)
         scores = dict(enumerate(score_G.tolist()))
         if together:
-            scores = merge_paraphrases(scores, groups, lambda c: _core(places[c], texts[c]))
+            scores = merge_mentions(scores, groups, places.__getitem__)
         order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
     for g in order:
         with step("explain"):
@@ -319,11 +319,6 @@ def span_proposals(
             best = Best(g, score, float(np.exp(score - total)))
             proposal = _of_spans(read, [places[c] for c in member_M.tolist()], score_C[member_M], best)
         yield proposal
-
-
-def _core(place: AnswerSpan, text: str) -> AnswerSpan:
-    (n, at, _), (start, end) = place, core(text)
-    return n, at + start, at + end
 
 
 def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M: Doubles, best: Best) -> Proposal:

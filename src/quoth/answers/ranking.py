@@ -9,7 +9,7 @@ Shape suffixes that differ from the project's: M places of a phrase, B buckets o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -110,27 +110,34 @@ def group_score(log_score_C: Doubles, groups: Groups) -> Doubles:
     return top_G + np.log(np.add.reduceat(np.exp(sorted_C), starts_G))
 
 
-def merge_paraphrases(scores: dict[int, float], groups: Groups, core_of: Callable[[int], Hashable]) -> dict[int, float]:
-    """Merge paraphrases: each text, best first, absorbs the scores of texts with the same core in some passage ("about
-    340 million", "340 million people"). `core_of` is a candidate's core.
+def merge_mentions(
+    scores: dict[int, float], groups: Groups, span_of: Callable[[int], tuple[int, int, int]]
+) -> dict[int, float]:
+    """Merge mentions: each text, best first, absorbs the scores of those that name the same thing with more or fewer
+    words ("about 340 million", "340 million people"): one span is inside the other and at least half as long. `span_of`
+    is a candidate's passage, start and end.
 
-    A text absorbs only paraphrases of its own mentions: "12 km" absorbs "12", but not what absorbs "12" elsewhere ("12
-    hours"). Scores `SLIGHT` below the best, which are most, are left alone: they change nothing visible.
+    Scores `SLIGHT` below the best, which are most, stay as they are: they change nothing visible.
     """
     order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
     heavy = [g for g in order if scores[g] >= scores[order[0]] - SLIGHT]
-    cores = {g: {core_of(c) for c in groups.members(g).tolist()} for g in heavy}
-    texts_of: dict[Hashable, set[int]] = {}
+    spans: dict[int, list[tuple[int, int, int]]] = {}
     for g in heavy:
-        for core in cores[g]:
-            texts_of.setdefault(core, set()).add(g)
-    summed, left = {g: scores[g] for g in order[len(heavy) :]}, set(heavy)
+        for n, start, end in map(span_of, groups.members(g).tolist()):
+            spans.setdefault(n, []).append((start, end, g))
+    merged, left = {g: scores[g] for g in order[len(heavy) :]}, set(heavy)
     for g in heavy:
         if g in left:
-            same = left & set[int]().union(*(texts_of[core] for core in cores[g]))
-            summed[g] = log_sum_exp(np.array([scores[h] for h in sorted(same)]))
+            mine = map(span_of, groups.members(g).tolist())
+            same = left & {h for n, a, b in mine for start, end, h in spans[n] if _same_mention(a, b, start, end)}
+            merged[g] = log_sum_exp(np.array([scores[h] for h in sorted(same)]))
             left -= same
-    return summed
+    return merged
+
+
+def _same_mention(a: int, b: int, start: int, end: int) -> bool:
+    inner, outer = sorted((b - a, end - start))
+    return min(b, end) - max(a, start) == inner and 2 * inner >= outer
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ Shape suffixes that differ from the project's: K tokens of the batch that are ke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,27 +67,13 @@ def make_batch(
     ids_N = np.concatenate(bodies).astype(np.int64)
     spans = masker(ids_N, sequence_N, flags_N, rng, options)
 
-    clean, masked = [], []
-    clean_at, masked_at = [], []
     twice, every_token = config.contrast_with == "clean", config.contrast_with == "nothing"
-    first_row = 0
-    for b, (title, body) in enumerate(zip(titles, bodies, strict=True)):
-        mine = sequence_N[spans.start_M] == b
-        ids, at_T = hide(body, spans.start_M[mine] - first_row, spans.length_M[mine], tokenizer, every_token)
-        head = len(tokenizer.before) + len(title)
-        masked.append(tokenizer.framed(title, ids))
-        masked_at.append(head + at_T)
-        if twice:
-            clean.append(tokenizer.framed(title, body))
-            clean_at.append(head + np.arange(len(body)))
-        first_row += len(body)
-
-    masked_N2 = np.stack([sequence_N + len(clean), np.concatenate(masked_at)], axis=1)
+    inputs, masked_N2 = _inputs(titles, bodies, spans, sequence_N, tokenizer, every_token)
     span_N = _span_of_each(spans, len(sequence_N))
+    keys_N2, shown_N = masked_N2, span_N < 0
     if twice:
-        keys_N2, shown_N = np.stack([sequence_N, np.concatenate(clean_at)], axis=1), np.ones_like(span_N, np.bool_)
-    else:
-        keys_N2, shown_N = masked_N2, span_N < 0
+        clean, keys_N2 = _inputs(titles, bodies, None, sequence_N, tokenizer)
+        inputs, masked_N2, shown_N = clean + inputs, masked_N2 + np.array([len(clean), 0]), np.ones_like(shown_N)
     label_N = sequence_N if config.negatives == "other_passages" else span_N
     key_of_N = np.cumsum(shown_N) - 1
     if every_token:
@@ -97,7 +84,7 @@ def make_batch(
     end = start + spans.length_M[spans.positive_query] - 1
     both = shown_N[start] & shown_N[end]
     return Batch(
-        inputs=clean + masked,
+        inputs=inputs,
         num_tokens=len(sequence_N),
         keys_K2=keys_N2[shown_N],
         masked_out_K=label_N[shown_N],
@@ -110,6 +97,27 @@ def make_batch(
         hidden_X=ids_N[row_X],
         without_spans=len(bodies) - len(np.unique(sequence_N[spans.start_M])),
     )
+
+
+def _inputs(
+    titles: Sequence[NDArray[np.int32]],
+    bodies: Sequence[NDArray[np.int32]],
+    spans: MaskedSpans | None,
+    sequence_N: NDArray[np.int64],
+    tokenizer: TextTokenizer,
+    every_token: bool = False,
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """What the encoder reads of each passage, with its spans hidden if there are any; input and position of each
+    token: [N, 2]."""
+    inputs, at, first_row = list[NDArray[np.int64]](), list[NDArray[np.int64]](), 0
+    for b, (title, body) in enumerate(zip(titles, bodies, strict=True)):
+        mine = np.zeros(0, np.int64) if spans is None else np.flatnonzero(sequence_N[spans.start_M] == b)
+        start_M, length_M = (mine, mine) if spans is None else (spans.start_M[mine] - first_row, spans.length_M[mine])
+        ids, at_T = hide(body, start_M, length_M, tokenizer, every_token)
+        inputs.append(tokenizer.framed(title, ids))
+        at.append(len(tokenizer.before) + len(title) + at_T)
+        first_row += len(body)
+    return inputs, np.stack([sequence_N, np.concatenate(at)], axis=1)
 
 
 def _span_of_each(spans: MaskedSpans, num_tokens: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Where a phrase may start and end, when two tokens are the same word, and which part of a phrase means the same.
+"""Where a phrase may start and end, and when two tokens are the same word.
 
 Knows: characters and character ranges. Does not know: tokenizers, so one rule serves WordPiece, byte-level BPE
 and SentencePiece alike.
@@ -57,40 +57,6 @@ _SHARES = "%‰"
 _SPACE = re.compile(r"\s+")
 _LINE = re.compile("[^\n]+")
 _NAME_OF_CELL = re.compile(rf"(?:^|[|] ){CELL_NAME}", re.MULTILINE)
-_MANY = "dozen|hundred|thousand|[mbtr]+illion"
-_COUNT = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty"
-_DIGITS = rf"\d[\d.,]*|(?i:{_COUNT})(?:-(?:{_COUNT}))?|{_MANY}"
-_AMOUNT = rf"(?:[A-Z]{{0,3}}[$€£¥]\s?)?(?:{_DIGITS})(?:\s+(?:{_MANY}))*(?!\w)"
-_UPPER = "A-ZÀ-ÖØ-Þ"
-_NAME = rf"[{_UPPER}][\w.'’-]*"
-_TITLE = (
-    r"(?i:(?:mr|mrs|ms|dr|prof)\.?|professor|sir|dame|lady|lord|pope|bishop|archbishop|cardinal|king|queen|prince|"
-    r"princess|emperor|empress|tsar|sultan|duke|(?:vice\s+)?president|prime\s+minister|chancellor|"
-    r"secretary(?:[\s-]general)?|senator|governor|mayor|ambassador|judge|admiral|colonel|lieutenant|river)"
-)
-_ROLE = (
-    "architect|author|actor|actress|chemist|composer|director|engineer|explorer|founder|inventor|mathematician|"
-    "novelist|painter|philosopher|physicist|playwright|poet|politician|scientist|singer|sculptor|writer"
-)
-_BEFORE = re.compile(
-    r"(?i:the|an?)\s+(?=\S)"
-    rf"|(?i:about|around|approximately|roughly|nearly|almost|some|circa|ca?\.)\s+(?=(?:a\s+)?{_AMOUNT})"
-    rf"|(?:{_TITLE}\s+)+(?!{_TITLE}(?!\w))(?=[{_UPPER}])"
-    rf"|(?:{_NAME}\s+)?(?:{_ROLE})\s+(?=[{_UPPER}])"
-)
-"""What may go from the beginning of a phrase: an article; "about" before a number; a title or a profession before a
-name."""
-_AFTER = re.compile(
-    rf"({_AMOUNT})(?:\s?[%°]\w?|\s+(?!(?:{_MANY}|halves|thirds|quarters|fifths|tenths)(?!\w))"
-    r"(?:(?:square|cubic|per)\s+)?[a-zµ][\w/²³]*(?:\s+(?:tall|high|long|wide|deep|thick|old))?)"
-    rf"|({_NAME}(?:\s+{_NAME})*)\s+[Rr]iver"
-    rf"|({_NAME}(?:\s+{_NAME})+)"
-    rf"(?:(?:,?\s+of|,\s+(?:from|in))\s+(?:the\s+)?{_NAME}(?:\s+{_NAME})*|,\s+(?:an?|the(?=\s+[a-z]))\s.+)"
-    r"|(\S.*?)\s+\([^()]*\)",
-    re.DOTALL,
-)
-"""What may go from the end: all but the group. A number's unit ("metres tall"); a name's "river", "of Portugal", ", of
-Portugal", ", a French composer"; a parenthesis."""
 _UNCUT = re.compile(
     r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[^\s.,;:!?)\]}>\"'”’]|\b\w+_\w+|"
     r"\b[A-Za-z_][\w.]{0,60}\(\)|"
@@ -171,18 +137,6 @@ def breaks(text: str) -> list[int]:
     rows = [[*_NAME_OF_CELL.finditer(shown, *row.span())] for row in _LINE.finditer(shown)] if " | " in shown else []
     names = [name.end() for row in rows if len(row) > 1 for name in row]
     return sorted([*names, *(space.start() for space in spaces if not wrapped(space))])
-
-
-@lru_cache(maxsize=65536)
-def core(text: str) -> tuple[int, int]:
-    """The part of a phrase that means the same, as characters: all but its article, "about", a number's unit, a title
-    before a name, and what is put behind a name ("of Portugal", "(UN)"). The whole if there is none of these."""
-    start, end = 0, len(text)
-    while found := _BEFORE.match(text, start):
-        start = found.end()
-    while found := _AFTER.fullmatch(text, start, end):
-        end = found.end(found.lastindex or 0)
-    return start, end
 
 
 def uncut(text: str) -> list[tuple[int, int]]:

@@ -21,44 +21,16 @@ for ever: a change here is a new number. The first one lacks 5 to 7, and reads 1
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
+from quoth.text.folding import INVISIBLE_BLOCKS, UNSPACED_BLOCKS, character_class, code_points
+
 MAX_TERM_LENGTH = 128
 ANALYZERS = FIRST, LATEST = 1, 2
 
-_UNSPACED_BLOCKS = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Myanmar
-    (0x1100, 0x11FF),  # Hangul jamo
-    (0x1780, 0x17FF),  # Khmer
-    (0x2E80, 0x2FDF),  # Han radicals
-    (0x3005, 0x303C),  # Han iteration marks and numerals
-    (0x3040, 0x31FF),  # kana, Bopomofo, Hangul compatibility jamo
-    (0x3400, 0x9FFF),  # Han
-    (0xA960, 0xA97F),  # Hangul jamo
-    (0xAC00, 0xD7FF),  # Hangul
-    (0xF900, 0xFAFF),  # Han compatibility
-    (0x1AFF0, 0x1B16F),  # kana
-    (0x20000, 0x323AF),  # Han
-)
 _LATIN_AND_GREEK_BLOCKS = ((0xC0, 0x2AF), (0x370, 0x3FF), (0x1E00, 0x1FFF), (0x2C60, 0x2C7F), (0xA720, 0xA7FF))
-_INVISIBLE_BLOCKS = (
-    (0xAD, 0xAD),  # soft hyphen
-    (0x2B9, 0x2BF),  # modifier apostrophes: Hawaiʻi
-    (0x34F, 0x34F),
-    (0x61C, 0x61C),
-    (0x640, 0x640),  # tatweel
-    (0x180B, 0x180F),
-    (0x200C, 0x200F),  # joiners, direction marks
-    (0x202A, 0x202E),
-    (0x2060, 0x2069),
-    (0xFE00, 0xFE0F),  # variation selectors
-    (0xFEFF, 0xFEFF),
-    (0xE0100, 0xE01EF),  # ideographic variation selectors
-)
 _UNDECOMPOSED_LETTERS = {"æ": "ae", "œ": "oe", "þ": "th", **dict(zip("ðøđħıłŋŧ", "dodhilnt", strict=True))}
 _HYPHENS_AND_APOSTROPHES = {0x2010: "-", 0x2011: "-", 0x2018: "'", 0x2019: "'"}
 _INSIDE, _SIGNS = "[-'.,]", r"\+\+|[+#](?![^\W_])"
@@ -207,8 +179,9 @@ def _unspaced_character() -> re.Pattern[str]:
 def _classes() -> tuple[str, str]:
     """The letters that are written without spaces, and the combining marks, for a class of characters in a pattern."""
     category = [unicodedata.category(chr(code)) for code in range(0x32400)]
-    unspaced = _class(code for code in _in(_UNSPACED_BLOCKS) if category[code][0] == "L" or category[code] == "Nl")
-    marks = _class(code for code in range(0x300, 0x20000) if category[code] in ("Mn", "Mc"))
+    letters = (code for code in code_points(UNSPACED_BLOCKS) if category[code][0] == "L" or category[code] == "Nl")
+    unspaced = character_class(letters)
+    marks = character_class(code for code in range(0x300, 0x20000) if category[code] in ("Mn", "Mc"))
     return unspaced, marks
 
 
@@ -227,7 +200,7 @@ def _odd_digits() -> tuple[re.Pattern[str], re.Pattern[str]]:
         if unicodedata.category(chr(code)) in ("No", "So") and unicodedata.normalize("NFKC", chr(code))[0].isdecimal():
             kind = unicodedata.decomposition(chr(code)).partition(" ")[0]
             kinds[kind if kind in kinds else ""].append(code)
-    raised, lowered, other = map(_class, kinds.values())
+    raised, lowered, other = map(character_class, kinds.values())
     pairs = (
         (raised, rf"\d{lowered}{other}"),
         (lowered, rf"\d{raised}{other}"),
@@ -241,8 +214,8 @@ def _odd_digits() -> tuple[re.Pattern[str], re.Pattern[str]]:
 def _raised() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """A raised letter or digit; and a word with what is raised behind it: digits behind a letter, or a letter."""
     codes = [code for code in range(0xAA, 0xABFF) if unicodedata.decomposition(chr(code)).startswith("<super>")]
-    letters = _class(code for code in codes if chr(code).isalpha())
-    every = _class(code for code in codes if chr(code).isalnum())
+    letters = character_class(code for code in codes if chr(code).isalpha())
+    every = character_class(code for code in codes if chr(code).isalnum())
     word = rf"(?<!\w)([^\W_{every}]++)(?:(?<=\D)|(?=[{letters}]))([{every}]+)"
     return re.compile(f"[{every}]"), re.compile(word)
 
@@ -251,25 +224,10 @@ def _raised() -> tuple[re.Pattern[str], re.Pattern[str]]:
 def _folding() -> tuple[dict[int, str | None], re.Pattern[str], re.Pattern[str]]:
     """What characters become, a run of these characters, and the marks that Latin and Greek letters lose."""
     table: dict[int, str | None] = {}
-    for letter in filter(str.isalpha, map(chr, _in(_LATIN_AND_GREEK_BLOCKS))):
+    for letter in filter(str.isalpha, map(chr, code_points(_LATIN_AND_GREEK_BLOCKS))):
         bare = "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
         table[ord(letter)] = "".join(_UNDECOMPOSED_LETTERS.get(c, c) for c in bare.casefold())
-    table |= dict.fromkeys(_in(_INVISIBLE_BLOCKS)) | _HYPHENS_AND_APOSTROPHES
+    table |= dict.fromkeys(code_points(INVISIBLE_BLOCKS)) | _HYPHENS_AND_APOSTROPHES
     letters = "a-z" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _LATIN_AND_GREEK_BLOCKS)
     marks = re.compile(f"(?<=[{letters}])[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff]+")
-    return table, re.compile(f"[{_class(table)}]+"), marks
-
-
-def _in(blocks: Iterable[tuple[int, int]]) -> Iterator[int]:
-    return chain.from_iterable(range(first, last + 1) for first, last in blocks)
-
-
-def _class(codes: Iterable[int]) -> str:
-    """The codes as ranges, for a class of characters in a pattern."""
-    ranges: list[list[int]] = []
-    for code in codes:
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+    return table, re.compile(f"[{character_class(table)}]+"), marks
