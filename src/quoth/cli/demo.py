@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 CHANGES_SHOWN = 16
-JUDGED = (
-    "✓: it says what the text says. Case, punctuation and articles do not count, nor do a few words more or less."
-)
+JUDGED = "✓: it says what the text says. Case, punctuation and articles do not count, nor do a few words more or less."
 Answers = Sequence[Sequence[Prediction]]
 
 
