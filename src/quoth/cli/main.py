@@ -40,6 +40,7 @@ PARTS = {
     "search": ("search",),
     "diff": ("diff",),
     "highlight": ("highlight",),
+    "overlap": ("overlap",),
     "train": ("train", "calibrate"),
 }
 """The modules of this room that have commands, and the names of these, in the order of the help."""
