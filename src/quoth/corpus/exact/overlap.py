@@ -38,6 +38,7 @@ _SLICE = 1 << 18
 _BASE = 0x9E3779B97F4A7C15
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 Hashes = NDArray[np.uint64]
+Documents = CorpusView | Iterable[Document]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,13 @@ class Overlap:
         return asdict(self) | sides
 
 
-def overlap(a: Iterable[Document], b: Iterable[Document], words: int = WORDS) -> Iterator[Overlap]:
+def overlap(a: Documents, b: Documents, words: int = WORDS) -> Iterator[Overlap]:
     """Find the documents of two collections that share runs of words.
 
     Args:
-        a (Iterable[Document]): A corpus, or documents. It is read once; of two, the larger one.
-        b (Iterable[Document]): A corpus, or documents that can be read several times: once for every 8 million words
-            of `a`.
+        a (CorpusView | Iterable[Document]): A corpus, or documents. It is read once; of two, the larger one.
+        b (CorpusView | Iterable[Document]): A corpus, or documents that can be read several times: once for every 8
+            million words of `a`.
         words (int): The least number of words of a run, 2 or more. In scripts written without spaces every letter is a
             word. Default: 13.
 
@@ -114,16 +115,16 @@ def overlap(a: Iterable[Document], b: Iterable[Document], words: int = WORDS) ->
         raise InputError(f"words is {words}; it must be 2 or more")
     if isinstance(b, Iterator):
         raise InputError("b is an iterator, which can be read only once; give a corpus or a list of documents")
-    return _overlaps(_documents(a), b, words)
+    return _overlaps(a, b, words)
 
 
-def _overlaps(a: Iterable[Document], b: Iterable[Document], size: int) -> Iterator[Overlap]:
-    for block in _blocks(a, size):
+def _overlaps(a: Documents, b: Documents, size: int) -> Iterator[Overlap]:
+    for block in _blocks(_documents(a), size):
         for document in _documents(b):
             yield from block.shared_with(document)
 
 
-def _documents(given: Iterable[Document]) -> Iterator[Document]:
+def _documents(given: Documents) -> Iterator[Document]:
     return given.documents() if isinstance(given, CorpusView) else iter(given)
 
 
