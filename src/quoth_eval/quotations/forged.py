@@ -57,6 +57,14 @@ _OTHER_UNITS = {
     "%": "‰",
     "°C": "°F",
     "°F": "°C",
+    "mph": "km/h",
+    "tons": "pounds",
+    "tonnes": "pounds",
+    "BC": "AD",
+    "BCE": "CE",
+    "AD": "BC",
+    "am": "pm",
+    "pm": "am",
 }
 _UNIT = re.compile(rf"(?<=\d)([\s\u00a0-]?)({'|'.join(sorted(_OTHER_UNITS, key=len, reverse=True))})(?!\w)")
 _CURRENCIES = {"$": "€", "€": "£", "£": "$"}
