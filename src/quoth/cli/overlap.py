@@ -26,8 +26,10 @@ COLLECTION = "A corpus folder made by quoth index, or a file or folder of docume
 
 
 class Collection:
-    """The documents of a corpus, or of files, which are read each time. Raises InputError if there is no such file or no
-    document in it, or standard input is to be read again."""
+    """The documents of a corpus, or of files, which are read each time.
+
+    Raises InputError if there is no such file or no document in it, or standard input is to be read again.
+    """
 
     def __init__(self, place: str, left_out: LeftOut, progress: Callable[[], None]) -> None:
         from quoth.corpus.corpus import Corpus
