@@ -92,7 +92,7 @@ def _quotations(corpus: Corpus, places: Sequence[Sentence], seed: int) -> Iterat
             (document_id, start, end), change = places[number], _CHANGES[name]
             text = change(sources[number], Random(f"{seed} {document_id} {start} {name} {turn}"))
             if text and (text != sources[number].text or name == "unchanged"):
-                told = (f"{document_id}:{start}:{name}", corpus.name, document_id, start, end)
+                told = (f"{corpus.name}:{document_id}:{start}:{name}", corpus.name, document_id, start, end)
                 drawn[number, name] = Quotation(*told, name, name in FAITHFUL, text)
         forged = {key: each.text for key, each in drawn.items() if not each.faithful}
         waiting = [*occurring(forged, corpus)]
@@ -126,7 +126,7 @@ def occurring(texts: Mapping[Key, str], corpus: CorpusView | Iterable[Document])
     num_words = [int(word_starts(fold(part.text)).sum()) for part in parts]
     found = dict[tuple[Key, str], list[tuple[int, int, int]]]()
     # In every document that has a part, a run covers all its words.
-    for pair in overlap(parts, corpus, min(num_words)):
+    for pair in overlap(parts, corpus, max(2, min(num_words))):
         key, at = keys[int(pair.a.document_id)]
         for run in pair.runs:
             if run.words == pair.a.words:
