@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from recurring_blanks import occurrences
-from relation_blanks import rows
+from relation_blanks import sharing
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.documents import read_text
 from quoth.datasets.judging import answerable, has_answer, holders
 from quoth.datasets.questions import QAExample
 from quoth.records import Passage
@@ -82,13 +81,12 @@ def main() -> None:
     options = parser.parse_args()
     templates, rng = QuestionTemplates.read(options.templates), random.Random(options.seed)
     banned = {asked.name.casefold() for asked in read_entity_questions(options.leave_out, templates)}
-    known = {row for file in options.apart for row in rows(read_text(file))}
     asked = [each for each in read_entity_questions(options.questions, templates) if each.name.casefold() not in banned]
     corpus = Corpus.open(options.corpus)
     questions = written = 0
     with gzip.open(options.output, "wt", encoding="utf-8") as stream:
         usable = {document.id for document in without(corpus.documents(), options.exclude)}
-        for question, passages in evidence(corpus, usable, asked, known):
+        for question, passages in evidence(corpus, usable, asked, options.apart):
             negatives = [
                 {"title": passage.title, "context": passage.text}
                 for passage in map(corpus.passage, corpus.bm25(question.question.text, BM25_BEST)[0].tolist())
@@ -104,11 +102,12 @@ def main() -> None:
 
 
 def evidence(
-    corpus: Corpus, documents: set[str], asked: Sequence[EntityQuestion], known: set[int]
+    corpus: Corpus, documents: set[str], asked: Sequence[EntityQuestion], apart: Sequence[str]
 ) -> Iterator[tuple[EntityQuestion, list[Passage]]]:
     """The questions that have evidence in these documents, with its passages, those about the entity by their title
-    first."""
+    first; none of them shares words with a text of the files `apart`."""
     passages = [passage for passage in corpus.passages() if passage.document_id in documents]
+    left_out = sharing(apart, (passage.text for passage in passages))
     answered = set(answerable([each.question for each in asked], (passage.text for passage in passages)))
     named = [i in answered and len(each.name) >= SHORTEST_NAME for i, each in enumerate(asked)]
     names = [QAExample("", "", (each.name,) if use else ()) for each, use in zip(asked, named, strict=True)]
@@ -118,8 +117,8 @@ def evidence(
         question = asked[number]
         usable = [
             passage
-            for passage in (passages[row] for row in rows_of)
-            if places(question.question.answers, passage.text) and known.isdisjoint(rows(passage.text))
+            for passage in (passages[row] for row in rows_of if row not in left_out)
+            if places(question.question.answers, passage.text)
         ]
         usable.sort(key=lambda passage: question.name.casefold() not in passage.title.casefold())
         if usable:

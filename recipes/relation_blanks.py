@@ -14,11 +14,13 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.documents import read_records, read_text
+from quoth.corpus.documents import read_records
+from quoth.corpus.exact.overlap import overlap
+from quoth.records import Document
 from quoth.text.tokenizer import MASK
 
 ROW = 12  # words in a row that make two texts the same
@@ -182,22 +184,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    known = {row for file in options.apart for row in rows(read_text(file))}
-    read = blanks = written = 0
+    examples = [dict(record) for file in options.questions for _, record in read_records(file)]
+    left_out = sharing(options.apart, (example["context"] for example in examples))
+    blanks = 0
     with gzip.open(options.output, "wt", encoding="utf-8") as stream:
-        for file in options.questions:
-            for _, record in read_records(file):
-                example = dict(record)
-                read += 1
-                if known and not known.isdisjoint(rows(example["context"])):
-                    continue
-                written += 1
-                statements = list(blanked(example["question"], example["answers"]))
-                if statements and rng.random() < 0.5:
-                    blanks += 1
-                    example["question"], example["answers"] = rng.choice(statements)
-                stream.write(json.dumps(example, ensure_ascii=False) + "\n")
-    print(f"{options.output}: {written:,} of {read:,} examples, {blanks:,} of them blanks")
+        for number, example in enumerate(examples):
+            if number in left_out:
+                continue
+            statements = list(blanked(example["question"], example["answers"]))
+            if statements and rng.random() < 0.5:
+                blanks += 1
+                example["question"], example["answers"] = rng.choice(statements)
+            stream.write(json.dumps(example, ensure_ascii=False) + "\n")
+    written = len(examples) - len(left_out)
+    print(f"{options.output}: {written:,} of {len(examples):,} examples, {blanks:,} of them blanks")
 
 
 def templated(question: str) -> tuple[str, str, list[str]]:
@@ -231,10 +231,28 @@ def year(answer: dict[str, Any]) -> dict[str, Any]:
     return {"text": found[0], "start": answer["start"] + found.start()} if found else {}
 
 
-def rows(text: str) -> Iterator[int]:
-    """The hashes of every ``ROW`` words in a row."""
-    words = re.findall(r"\w+", text.lower())
-    return (hash(tuple(words[at : at + ROW])) for at in range(len(words) - ROW + 1))
+def sharing(files: Iterable[str], texts: Iterable[str]) -> set[int]:
+    """The numbers of the texts that share ``ROW`` words in a row with a string of these JSONL files, whatever is
+    between the words."""
+    known = (
+        Document("", "", words(text)) for file in files for _, record in read_records(file) for text in strings(record)
+    )
+    given = [Document(str(number), "", words(text)) for number, text in enumerate(texts)]
+    return {int(pair.b.document_id) for pair in overlap(known, given, ROW)}
+
+
+def strings(value: Any) -> Iterator[str]:
+    """The strings in a value of JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, Mapping)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from strings(each)
+
+
+def words(text: str) -> str:
+    """A text without punctuation."""
+    return " ".join(re.findall(r"\w+", text))
 
 
 if __name__ == "__main__":

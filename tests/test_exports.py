@@ -18,6 +18,7 @@ RECORDS = [
     "Likelihood",
     "Location",
     "Match",
+    "Overlap",
     "Passage",
     "PassageShare",
     "PassageVectors",
@@ -44,6 +45,7 @@ NAMES = [
     "cite",
     "errors",
     "load",
+    "overlap",
     "read_documents",
     "verify_quote",
 ]

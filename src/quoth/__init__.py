@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.corpus.documents import read_documents as read_documents
     from quoth.corpus.exact.cite import Citation as Citation
     from quoth.corpus.exact.cite import cite as cite
+    from quoth.corpus.exact.overlap import Overlap as Overlap
+    from quoth.corpus.exact.overlap import overlap as overlap
     from quoth.corpus.exact.quotes import Verification as Verification
     from quoth.corpus.exact.quotes import verify_quote as verify_quote
     from quoth.corpus.repair import Repairs as Repairs
@@ -57,6 +59,7 @@ _HOMES = {
         "quoth.corpus.corpus": "Corpus",
         "quoth.corpus.documents": "read_documents",
         "quoth.corpus.exact.cite": "Citation cite",
+        "quoth.corpus.exact.overlap": "Overlap overlap",
         "quoth.corpus.exact.quotes": "Verification verify_quote",
         "quoth.corpus.repair": "Repairs",
         "quoth.index.costs": "Cost Shortfall",

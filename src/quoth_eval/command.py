@@ -24,6 +24,7 @@ from quoth.cli.records import PASSAGES, flow_help, num_read, record_of, takes, t
 from quoth.errors import InputError, UserError, nearest
 from quoth.fields import fields_of
 from quoth_eval import report_command
+from quoth_eval.quotations.command import quotations
 from quoth_eval.tasks import GROUPS, NAMES, QUICK, expand, find
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ HELP = """Measure systems on tasks.
 Example:
   quoth eval openqa nq.test.tsv --corpus wiki.quoth --limit 500
   quoth eval sst2 mr --data tasks --corpus reviews.quoth
+  quoth eval quotations wiki.quoth
   quoth eval quick --data tasks --corpus wiki.quoth --run runs/quick
 """
 app = typer.Typer(name="eval", cls=Tasks, no_args_is_help=True, help=HELP, add_completion=False)
@@ -360,6 +362,7 @@ def likelihood(
     print_tables([(heads, rows)])
 
 
+app.command()(quotations)
 flow_help(app)
 flow_help(report_command.app)
 eval_command: Any = get_command(app)

@@ -7,6 +7,8 @@ Shape suffixes that differ from the project's: N examples, S samples, G groups o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean and its 95 % confidence interval, by bootstrap over examples (1,000 samples, seed 0)."""
+    """A mean and its 95 % confidence interval: by bootstrap over examples (1,000 samples, seed 0), or Wilson's."""
 
     mean: float
     low: float
@@ -39,6 +41,18 @@ def interval(values: Sequence[float], weights: Sequence[float] | None = None) ->
     if not len(values):
         return Interval(0.0, 0.0, 0.0)
     return macro_interval([values], None if weights is None else [weights])
+
+
+def wilson(count: int, total: int) -> Interval:
+    """A share and its 95 % interval by Wilson's formula, which does not end at 0 where nothing was counted; 0 to 1 of
+    none. Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927."""
+    if not total:
+        return Interval(0.0, 0.0, 1.0)
+    share, z = count / total, NormalDist().inv_cdf(0.975)
+    middle = share + z * z / (2 * total)
+    spread = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    low, high = ((middle + side) / (1 + z * z / total) for side in (-spread, spread))
+    return Interval(share, min(max(low, 0.0), share), max(min(high, 1.0), share))
 
 
 def macro_interval(groups: Sequence[Sequence[float]], weights: Sequence[Sequence[float]] | None = None) -> Interval:

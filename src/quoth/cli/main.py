@@ -39,6 +39,7 @@ PARTS = {
     "search": ("search",),
     "diff": ("diff",),
     "highlight": ("highlight",),
+    "overlap": ("overlap",),
     "train": ("train", "calibrate"),
 }
 """The modules of this package with commands, and these commands' names, in help order."""

@@ -163,6 +163,14 @@ def word_starts(text: str) -> NDArray[np.bool_]:
     return starts_N
 
 
+def word_ranges(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each word of a folded text begins and where it ends: int64 [S] twice."""
+    starts_N = word_starts(text)
+    breaks = np.append(np.flatnonzero(starts_N | (_kinds(text) == APART)), len(text))
+    starts_S = np.flatnonzero(starts_N)
+    return starts_S, breaks[np.searchsorted(breaks, starts_S, "right")]
+
+
 def is_word_end(text: str, at: int) -> bool:
     """Whether no word is cut before the character at a position."""
     if not 0 < at < len(text):
