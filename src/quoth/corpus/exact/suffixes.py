@@ -44,7 +44,7 @@ FEW = 8
 _AT_A_TIME = 1 << 22
 _FIRST_LOOK = 48
 _UNSAFE = b"\xff"
-Progress = Callable[[int, int], None]
+Progress = Callable[[int], None]
 Offsets = NDArray[Any]
 """Bytes of documents.bin: uint32 or uint64 [W]."""
 
@@ -91,6 +91,15 @@ class Suffixes:
         """The bytes at which it occurs, ascending."""
         found = [part[0][first:last] for part in self._parts for first, last in self._ranges(*part, pattern)]
         return np.sort(np.concatenate([np.empty(0, np.uint32), *found]))
+
+    def text_begin(self, document: int) -> int:
+        """The byte at which a document's text begins."""
+        return int(self._texts_D2.item(document, 0))
+
+    def characters(self, first: int, last: int) -> int:
+        """The number of characters of a text between two bytes of it."""
+        between = self._blob[first:last]
+        return len(between) if between.isascii() else len(between.decode())
 
     def document_of(self, offset: int) -> int:
         """The document whose text has a byte. Raises CorruptionError if none has."""
@@ -246,8 +255,7 @@ def _dtype(segment: Segment) -> type[np.uint32] | type[np.uint64]:
 
 
 def write(folder: Path, segment: Segment, progress: Progress) -> None:
-    """Writes a segment's index into a folder; `progress` receives how many of its bytes are done. The caller seals
-    it."""
+    """Writes a segment's index into a folder, to be sealed; `progress` receives how many of its bytes are done."""
     parts = 0
     for parts, (suffixes_W, samples_S16) in enumerate(sorted_parts(segment, progress), 1):
         save_array(folder / f"suffixes-{parts - 1}.npy", suffixes_W)
@@ -271,7 +279,7 @@ def sorted_parts(segment: Segment, progress: Progress) -> Iterator[tuple[Offsets
         if last - begin >= PART_BYTES or document == len(texts_D2) - 1:
             yield _sorted(whole, np.frombuffer(flags, np.bool_), np.frombuffer(offsets, dtype))
             whole, flags, offsets, begin = bytearray(), bytearray(), bytearray(), last
-        progress(last, len(blob))
+        progress(last)
 
 
 def _bytes_at(encoded: bytes, at_W: NDArray[np.int64]) -> NDArray[np.int64]:
