@@ -38,6 +38,7 @@ PARTS = {
     "demo": ("demo",),
     "query": ("fill", "ask", "classify"),
     "search": ("search",),
+    "find": ("find",),
     "diff": ("diff",),
     "highlight": ("highlight",),
     "train": ("train", "calibrate"),
