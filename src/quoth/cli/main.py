@@ -39,6 +39,7 @@ PARTS = {
     "query": ("fill", "ask", "classify"),
     "search": ("search",),
     "find": ("find",),
+    "trace": ("trace",),
     "diff": ("diff",),
     "highlight": ("highlight",),
     "train": ("train", "calibrate"),

@@ -13,9 +13,9 @@ found. A string without a word is looked for in every text.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 Degree = Literal["exact", "typographic", "case"]
 """How a place differs from what was looked for: not at all, in typography, or in case too."""
+
+
+Place = tuple[Segment, int, int, int]
+"""A segment, a document by its number there, and from where to where in its characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +111,20 @@ def count_places(corpus: CorpusView, wanted: Wanted) -> int:
 def matches(corpus: CorpusView, wanted: Wanted, text: str, limit: int | None = None) -> Iterator[Match]:
     """The matches of a string, the folding of a text, by row and position: all, or the first so many and some more."""
     if wanted.is_wordless:
-        places = _brute(corpus, wanted)
-    else:
-        places = chain.from_iterable(
-            _places(segment, index, live_offsets(corpus, segment, index, wanted, limit), wanted)
-            for segment, index in indexes(corpus)
-        )
-    shown: Shown | None = None
+        yield from shown(corpus, _brute(corpus, wanted), text)
+        return
+    for segment, index in indexes(corpus):
+        offsets_W = live_offsets(corpus, segment, index, wanted, limit)
+        yield from shown(corpus, places_at(segment, index, offsets_W, wanted), text)
+
+
+def shown(corpus: CorpusView, places: Iterable[Place], text: str) -> Iterator[Match]:
+    """These places of a text as matches; those of a document must follow one another."""
+    last: Shown | None = None
     for segment, number, start, end in places:
-        if shown is None or shown.segment is not segment or shown.number != number:
-            shown = Shown(corpus, segment, number)
-        yield shown.match(start, end, text)
+        if last is None or last.segment is not segment or last.number != number:
+            last = Shown(corpus, segment, number)
+        yield last.match(start, end, text)
 
 
 def checked_text(text: str) -> str:
@@ -148,9 +155,8 @@ def live_offsets(
     return np.array(sorted([*sure, *kept]), offsets_W.dtype)
 
 
-def _places(
-    segment: Segment, index: Suffixes, offsets_W: Offsets, wanted: Wanted
-) -> Iterator[tuple[Segment, int, int, int]]:
+def places_at(segment: Segment, index: Suffixes, offsets_W: Offsets, wanted: Wanted) -> Iterator[Place]:
+    """The places of matches whose first words begin at these bytes. Raises CorruptionError if one is none."""
     for offset, place in _located(segment, index, offsets_W, wanted):
         if place is None:
             raise CorruptionError(f"{segment.name}: its exact index names byte {offset}, where the text is not")
@@ -204,7 +210,7 @@ def _clean_start(text: str, word: int, back: int) -> int:
     return 0
 
 
-def _brute(corpus: CorpusView, wanted: Wanted) -> Iterator[tuple[Segment, int, int, int]]:
+def _brute(corpus: CorpusView, wanted: Wanted) -> Iterator[Place]:
     """The matches, by looking at every text."""
     for segment in corpus.segments:
         for number in corpus.live_documents(segment):

@@ -126,45 +126,44 @@ class Suffixes:
 
     def _ranges(self, suffixes_W: Offsets, samples_S: NDArray[Any], pattern: Pattern) -> Iterator[tuple[int, int]]:
         """The ranges of suffixes that begin with a pattern and, if it ends with a word, end one."""
-        wanted = pattern.bytes
+        wanted, last_character = pattern.bytes, pattern.text[-1]
         bound = self._bound
-        first = last = bound(suffixes_W, samples_S, wanted)
-        end = min(first + FEW, len(suffixes_W))
-        while last < end and self._folded(suffixes_W.item(last), len(wanted)).startswith(wanted):
-            last += 1
-        if last == first:
-            return
-        if last < end or end == len(suffixes_W):
-            yield from self._each(suffixes_W, first, last, pattern)
-            return
-        last = bound(suffixes_W, samples_S, wanted + _UNSAFE, last)
+        first = bound(suffixes_W, samples_S, wanted)
+        for at in range(first, min(first + FEW, len(suffixes_W))):
+            if (after := self._after(suffixes_W.item(at), wanted)) is None:
+                return
+            if not pattern.ends_with_word or is_word_end(last_character + after, 1):
+                yield at, at + 1
+        first = min(first + FEW, len(suffixes_W))
+        last = bound(suffixes_W, samples_S, wanted + _UNSAFE, first)
         if not pattern.ends_with_word:
             yield first, last
             return
         # Sorted, the characters behind the pattern are so too: of ASCII, all but digits and letters end a word.
-        wide = bound(suffixes_W, samples_S, wanted + b"\x80", first)
-        if is_word_end(pattern.text[-1] + "a", 1):
+        wide = bound(suffixes_W, samples_S, wanted + b"\x80", first, last)
+        if is_word_end(f"{last_character}a", 1):
             yield first, wide
         else:
-            for low, high in ((b"", b"0"), (b":", b"a"), (b"{", b"\x80")):
-                start = bound(suffixes_W, samples_S, wanted + low, first, wide) if low else first
-                yield start, bound(suffixes_W, samples_S, wanted + high, start, wide) if low != b"{" else wide
+            edges = (bound(suffixes_W, samples_S, wanted + edge, first, wide) for edge in (b"0", b":", b"a", b"{"))
+            digits, behind_digits, letters, behind_letters = edges
+            yield from ((first, digits), (behind_digits, letters), (behind_letters, wide))
         while wide < last:
-            after = self._folded(suffixes_W.item(wide), len(wanted) + 4)[len(wanted) :].decode(errors="ignore")[0]
+            after = self._after(suffixes_W.item(wide), wanted) or ""
             until = bound(suffixes_W, samples_S, wanted + after.encode() + _UNSAFE, wide, last)
-            if is_word_end(pattern.text[-1] + after, 1):
+            if is_word_end(last_character + after, 1):
                 yield wide, until
-            wide = until
+            wide = max(until, wide + 1)  # of a damaged index nothing is sure
 
-    def _each(self, suffixes_W: Offsets, first: int, last: int, pattern: Pattern) -> Iterator[tuple[int, int]]:
-        size = len(pattern.bytes)
-        for at in range(first, last):
-            if not pattern.ends_with_word:
-                yield at, at + 1
-                continue
-            after = self._folded(suffixes_W.item(at), size + 4)[size:].decode(errors="ignore")[:1]
-            if is_word_end(pattern.text[-1] + after, 1):
-                yield at, at + 1
+    def _after(self, offset: int, wanted: bytes) -> str | None:
+        """The character behind these folded bytes, if the text from a byte on begins with them; else None."""
+        size = len(wanted)
+        raw = self._blob[offset : offset + _FIRST_LOOK].translate(_simple())
+        known = _safe(raw)
+        known = min(size, (known if known >= 0 else len(raw)) - 2)
+        if known > 0 and raw[:known] != wanted[:known]:
+            return None
+        folded = self._folded(offset, size + 4)
+        return folded[size : size + 4].decode(errors="ignore")[:1] if folded.startswith(wanted) else None
 
     def _bound(
         self, suffixes_W: Offsets, samples_S: NDArray[Any], key: bytes, first: int = 0, last: int | None = None

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quoth.corpus.exact.find import Match, Wanted, checked_text, count_places, live_offsets, matches
+from quoth.corpus.exact.find import Match, Wanted, checked_text, live_offsets, places_at, shown
 from quoth.corpus.exact.indexes import indexes
+from quoth.corpus.exact.suffixes import Offsets
 from quoth.fields import Count, checked
 from quoth.text.folding import fold_with_places, words
 
@@ -69,12 +70,21 @@ def trace(corpora: Sequence[CorpusView], text: str, min_words: int = MIN_WORDS) 
     checked_text(text)
     checked("min_words", min_words, Count, MIN_WORDS)
     traced = _Text(corpora, text)
-    found = [(_span(traced, first, last), first, last) for first, last in traced.spans(min_words)]
-    found.sort(key=lambda each: (each[0].num_places, each[1] - each[2], each[0].start))
-    covered = {at for _, first, last in found for at in range(first, last)}
-    share = len(covered) / max(len(traced.words), 1)
-    coverage = _coverage(traced, [(first, last) for _, first, last in found])
-    return Trace(tuple(span for span, _, _ in found), coverage, share)
+    spans: list[tuple[int, int, TracedSpan]] = []
+    by_document: dict[tuple[int, int], int] = {}  # by index and document, a bit for each word that is covered
+    covered = 0
+    for first, last in traced.spans(min_words):
+        offsets = traced.offsets(first, last)
+        bits = (1 << last) - (1 << first)
+        covered |= bits
+        for at, offsets_W in offsets.items():
+            for number in np.unique(traced.indexes[at][2].documents_of(offsets_W)).tolist():
+                by_document[at, number] = by_document.get((at, number), 0) | bits
+        span = traced.span(first, last, offsets)
+        spans.append((span.num_places, first - last, span))
+    spans.sort(key=lambda each: each[:2])
+    share = covered.bit_count() / max(len(traced.words), 1)
+    return Trace(tuple(span for _, _, span in spans), traced.coverage(by_document), share)
 
 
 class _Text:
@@ -117,37 +127,40 @@ class _Text:
         return last
 
     def occurs(self, first: int, last: int) -> bool:
+        """Whether the words from `first` to before `last` occur."""
         wanted = self.wanted(first, last)
         pattern = wanted.pattern
         return any(
             index.occurs(pattern)
-            and (not corpus.num_deleted(segment) or len(live_offsets(corpus, segment, index, wanted)))
+            and (not corpus.num_deleted(segment) or len(live_offsets(corpus, segment, index, wanted)) > 0)
             for corpus, segment, index in self.indexes
         )
 
+    def offsets(self, first: int, last: int) -> dict[int, Offsets]:
+        """Where the words from `first` to before `last` occur, by index."""
+        wanted = self.wanted(first, last)
+        found = {at: live_offsets(*each, wanted) for at, each in enumerate(self.indexes)}
+        return {at: offsets_W for at, offsets_W in found.items() if len(offsets_W)}
 
-def _span(traced: _Text, first: int, last: int) -> TracedSpan:
-    wanted = traced.wanted(first, last)
-    start, end = traced.folded.source(traced.words[first][0], traced.words[last - 1][1])
-    text = traced.text[start:end]
-    num_places = sum(count_places(corpus, wanted) for corpus in traced.corpora)
-    places = chain.from_iterable(matches(corpus, wanted, text, MOST_PLACES) for corpus in traced.corpora)
-    return TracedSpan(start, end, text, num_places, tuple(islice(places, MOST_PLACES)))
+    def span(self, first: int, last: int, offsets: dict[int, Offsets]) -> TracedSpan:
+        """The words from `first` to before `last`, which occur there."""
+        wanted = self.wanted(first, last)
+        start, end = self.folded.source(self.words[first][0], self.words[last - 1][1])
+        text = self.text[start:end]
+        places = chain.from_iterable(self._matches(at, few, wanted, text) for at, few in offsets.items())
+        num_places = sum(map(len, offsets.values()))
+        return TracedSpan(start, end, text, num_places, tuple(islice(places, MOST_PLACES)))
 
+    def _matches(self, at: int, offsets_W: Offsets, wanted: Wanted, text: str) -> Iterator[Match]:
+        corpus, segment, index = self.indexes[at]
+        return shown(corpus, places_at(segment, index, offsets_W[:MOST_PLACES], wanted), text)
 
-def _coverage(traced: _Text, spans: list[tuple[int, int]]) -> dict[str, float]:
-    """The share of the words in spans that occur in a document, by documents."""
-    covered: dict[tuple[int, int], int] = {}  # a bit for each word, by index and document
-    for first, last in spans:
-        wanted, bits = traced.wanted(first, last), (1 << last) - (1 << first)
-        for at, (corpus, segment, index) in enumerate(traced.indexes):
-            if len(offsets_W := live_offsets(corpus, segment, index, wanted)):
-                for number in np.unique(index.documents_of(offsets_W)).tolist():
-                    covered[at, number] = covered.get((at, number), 0) | bits
-    best = sorted(covered.items(), key=lambda each: -each[1].bit_count())[:MOST_DOCUMENTS]
-    shares = {}
-    for (at, number), bits in best:
-        corpus, segment, _ = traced.indexes[at]
-        name = f"{corpus.name}: " if len(traced.corpora) > 1 else ""
-        shares[name + segment.id(number)] = bits.bit_count() / len(traced.words)
-    return shares
+    def coverage(self, by_document: dict[tuple[int, int], int]) -> dict[str, float]:
+        """The shares of the words whose bits are set, the highest first."""
+        best = sorted(by_document.items(), key=lambda each: -each[1].bit_count())[:MOST_DOCUMENTS]
+        shares = {}
+        for (at, number), bits in best:
+            corpus, segment, _ = self.indexes[at]
+            name = f"{corpus.name}: " if len(self.corpora) > 1 else ""
+            shares[name + segment.id(number)] = bits.bit_count() / len(self.words)
+        return shares
