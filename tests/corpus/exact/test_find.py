@@ -54,7 +54,6 @@ def corpus_of(folder: Path, *parts: list[str]) -> Corpus:
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few words need every kind of search."""
     monkeypatch.setattr(suffixes, "STEP", 4)
-    monkeypatch.setattr(suffixes, "FEW", 2)
     monkeypatch.setattr(suffixes, "PART_BYTES", 60)
     monkeypatch.setattr(suffixes, "_FIRST_LOOK", 3)
 
