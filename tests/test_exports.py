@@ -28,6 +28,8 @@ RECORDS = [
     "Shortfall",
     "TaggedSpan",
     "TaggedText",
+    "Trace",
+    "TracedSpan",
     "Verification",
 ]
 NAMES = [

@@ -21,11 +21,11 @@ from weakref import WeakKeyDictionary
 
 from quoth.corpus.exact.suffixes import Suffixes, sorted_parts, write
 from quoth.corpus.manifest import EXACT, LOCK, exact_path
-from quoth.corpus.segment import Segment
 from quoth.errors import CorruptionError, DamageWarning, IndexWarning, LockedError
 from quoth.storage import WriterLock, make_folder, publish_folder, refuse_unless_plain, remove
 
 if TYPE_CHECKING:
+    from quoth.corpus.segment import Segment
     from quoth.corpus.view import CorpusView
 
 SECONDS_PER_BYTE, BYTES_PER_BYTE = 2.7e-7, 0.8

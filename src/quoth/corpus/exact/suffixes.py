@@ -22,16 +22,18 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.corpus.segment import Segment
 from quoth.errors import CorruptionError
 from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, read_json
 from quoth.text.folding import FOLDING_VERSION, fold, fold_with_places, is_plain, is_word_end
+
+if TYPE_CHECKING:
+    from quoth.corpus.segment import Segment
 
 FACTS: Fields = {"format": (int,), "segment": (str,), "folding": (int,), "unicode": (str,), "parts": (int,)}
 FORMAT = 1
