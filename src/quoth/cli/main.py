@@ -37,6 +37,8 @@ PARTS = {
     "demo": ("demo",),
     "query": ("fill", "ask", "classify"),
     "search": ("search",),
+    "find": ("find",),
+    "trace": ("trace",),
     "diff": ("diff",),
     "highlight": ("highlight",),
     "overlap": ("overlap",),

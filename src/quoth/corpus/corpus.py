@@ -13,6 +13,7 @@ from quoth.corpus.manifest import (
     LOCK,
     Manifest,
     continues,
+    exact_indexes,
     keep_copy,
     manifest_path,
     read_manifest,
@@ -296,7 +297,7 @@ class Corpus(CorpusView):
 
         A snapshot being read is released by a later write. A full segment without deletions stays as it is, with its
         rows; the passages of all others get new rows. Vectors and the like are not touched: they are read where they
-        are, and moved by the next `embed` or `quoth compact`.
+        are, and moved by the next `embed` or `quoth compact`. Exact indexes of merged segments are rebuilt.
 
         Raises:
             CorruptionError: A segment is damaged: compacting would lose its readable part.
@@ -311,8 +312,13 @@ class Corpus(CorpusView):
             >>> len(small.segments), small.num_documents
             (1, 2)
         """
+        has_exact = bool(exact_indexes(self.path))
         with self._writing() as writer, all_locked(side_locks(self.path)):
             writer.compact()
+        if has_exact:
+            from quoth.corpus.exact.indexes import make
+
+            make(self)
 
     def verify(self) -> None:
         """Check every file, including older snapshots and data next to the passages, such as vectors.

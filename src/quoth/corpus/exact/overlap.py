@@ -25,7 +25,8 @@ from quoth.corpus.view import CorpusView
 from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.records import Document
-from quoth.text.folding import Folded, fold_with_places, word_ranges
+from quoth.text.folding import Folded, fold_with_places
+from quoth.text.folding import words as words_of
 
 WORDS = 13
 """Words in a row that count as shared (GPT-3's check of training texts: Brown et al. 2020, appendix C)."""
@@ -140,7 +141,7 @@ class _Text:
     @classmethod
     def of(cls, document: Document) -> _Text:
         folded = fold_with_places(document.text)
-        start_W, end_W = word_ranges(folded.text)
+        start_W, end_W = words_of(folded.text).T
         small = np.int32 if len(folded.text) < 1 << 31 else np.int64
         return cls(document.id, folded, start_W.astype(small), end_W.astype(small))
 
