@@ -78,7 +78,7 @@ def trace(
     Example:
       quoth trace wiki.quoth draft.docx
       quoth trace wiki.quoth draft.docx --html draft-traced.html
-      quoth trace wiki.quoth "the longest river in Africa flows through Egypt" --json
+      quoth trace wiki.quoth "the longest river in Africa is the Nile"
     """
     from quoth.corpus.exact.trace import trace as traced
 

@@ -5,7 +5,7 @@ models or vectors.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from quoth.corpus.origins import Changes
 from quoth.corpus.snapshot import Snapshot, open_snapshot, reason_unlisted, tell_damage
 from quoth.corpus.view import CorpusView
 from quoth.corpus.writer import RESERVE, Writer, release, split_documents, sweep
-from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, advising
+from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, LockedError, advising
 from quoth.records import Document
 from quoth.storage import WriterLock, all_locked, fsync_path
 from quoth.text.passages import DEFAULT_SPLITTER, get_splitter
@@ -318,7 +318,8 @@ class Corpus(CorpusView):
         if has_exact:
             from quoth.corpus.exact.indexes import make
 
-            make(self)
+            with suppress(OSError, LockedError):  # everything is committed; the next call that needs it makes it
+                make(self, required=True)
 
     def verify(self) -> None:
         """Check every file, including older snapshots and data next to the passages, such as vectors.

@@ -137,6 +137,14 @@ def test_words_are_whole_and_places_in_order(corpus: Corpus) -> None:
             corpus.count(empty)
 
 
+def test_what_is_before_the_first_word_is_compared_in_texts_without_a_cut(tmp_path: Path) -> None:
+    text = "— (x" + "\u0301" * 200 + " (x" + "\u00ad" * 100 + "y"
+    corpus = corpus_of(tmp_path, [text, "$5\u0301"])
+    for asked in ("(xy", "(x\u0301", "- (x", "$5"):
+        assert [place_of(each) for each in corpus.find(asked)] == brute_force(corpus, asked)
+    assert len(corpus.find("(xy")) == 1
+
+
 def test_a_place_across_passages_is_shown_with_both(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "a.quoth", splitter="fixed:3")
     corpus.add([Document("a", "T", "One two three four five six.")])

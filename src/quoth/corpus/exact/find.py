@@ -184,6 +184,8 @@ def extent(text: str, word: int, wanted: Wanted) -> tuple[int, int] | None:
         begin = _clean_start(text, word, wanted.first + 8 * more) if wanted.first else word
         end = min(word + more * ahead, len(text))
         end = end if end == len(text) else word + last_cut(text[word:end])
+        if end == word:
+            continue
         folded = fold_with_places(text[begin:end])
         at = _folded_place(folded, word - begin) if begin < word else 0
         is_enough = (end == len(text) or len(folded.text) > at + size) and (begin in (0, word) or at >= wanted.first)

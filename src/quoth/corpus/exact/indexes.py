@@ -68,7 +68,8 @@ def make(corpus: CorpusView, progress: Progress | None = None, required: bool = 
                 raise
             reason = f"{corpus.path}: its exact index cannot be written ({error})"
             warnings.warn(IndexWarning(f"{reason}, so it is made in the memory of this process"), stacklevel=2)
-            for segment, each in _following(lacking, progress):
+            left = [segment for segment in lacking if segment not in _opened]
+            for segment, each in _following(left, progress):
                 _opened[segment] = Suffixes(segment, [*sorted_parts(segment, each)])
 
 
@@ -93,7 +94,8 @@ def _write(corpus: Path, lacking: list[Segment], progress: Progress | None) -> N
         for segment, each in _following(lacking, progress):
             if not _open(corpus, segment):  # another process may have made it since
                 publish_folder(exact_path(corpus, segment.name), partial(write, segment=segment, progress=each))
-                assert _open(corpus, segment)
+                if not _open(corpus, segment):
+                    raise LockedError(f"{folder}: another process removes what is made here")
 
 
 def _following(segments: list[Segment], progress: Progress | None) -> Iterator[tuple[Segment, Callable[[int], None]]]:

@@ -58,7 +58,15 @@ class Pattern:
     """Folded text that begins with a word, as an index is searched for it."""
 
     def __init__(self, text: str, ends_with_word: bool) -> None:
-        self.text, self.bytes, self.ends_with_word = text, text.encode(), ends_with_word
+        self.bytes, self.ends_with_word = text.encode(), ends_with_word
+        self._last = text[-1]
+        self.ends_before_letters = not ends_with_word or is_word_end(f"{text[-1]}a", 1)
+
+    def ends_before(self, after: str) -> bool:
+        """Whether an occurrence is whole if this character is behind it, or none ("")."""
+        if after.isascii():
+            return self.ends_before_letters or not after.isalnum()
+        return not self.ends_with_word or is_word_end(self._last + after, 1)
 
 
 class Suffixes:
@@ -134,7 +142,7 @@ class Suffixes:
 
     def _ranges(self, suffixes_W: Offsets, samples_S: NDArray[Any], pattern: Pattern) -> Iterator[tuple[int, int]]:
         """The ranges of suffixes that begin with a pattern and, if it ends with a word, end one."""
-        wanted, last_character = pattern.bytes, pattern.text[-1]
+        wanted = pattern.bytes
         first = self._bound(suffixes_W, samples_S, wanted)
         if first == len(suffixes_W) or (after := self._after(suffixes_W.item(first), wanted)) is None:
             return
@@ -143,7 +151,7 @@ class Suffixes:
         if not pattern.ends_with_word:
             yield first, last
         elif last == first + 1:
-            if is_word_end(last_character + after, 1):
+            if pattern.ends_before(after):
                 yield first, last
         else:
             yield from self._word_ends(next_bound, suffixes_W, first, last, pattern)
@@ -152,8 +160,8 @@ class Suffixes:
         self, next_bound: Callable[[bytes, int, int], int], suffixes_W: Offsets, first: int, last: int, pattern: Pattern
     ) -> Iterator[tuple[int, int]]:
         """The ranges between two suffixes where a pattern ends a word: sorted, what follows it is sorted too."""
-        wanted, last_character = pattern.bytes, pattern.text[-1]
-        if is_word_end(f"{last_character}a", 1):
+        wanted = pattern.bytes
+        if pattern.ends_before_letters:
             wide = next_bound(wanted + b"\x80", first, last)
             yield first, wide
         else:  # of ASCII, all but digits and letters end a word
@@ -166,7 +174,7 @@ class Suffixes:
         while wide < last:
             after = self._after(suffixes_W.item(wide), wanted) or ""
             until = next_bound(wanted + after.encode() + _UNSAFE, wide + 1, last)
-            if is_word_end(last_character + after, 1):
+            if pattern.ends_before(after):
                 yield wide, until
             wide = until
 
@@ -337,8 +345,9 @@ def _sorted(whole: bytearray, is_start_N: NDArray[np.bool_], offset_W: Offsets) 
         size += len(kept)
     sorted_W = sorted_N[:size].copy()
     characters_N = np.frombuffer(whole, np.uint8)
-    sampled_S16 = sorted_W[::STEP, None].astype(np.int64) + np.arange(SAMPLE)
-    samples_S16 = characters_N[np.minimum(sampled_S16, len(whole) - 1)]
+    sampled_S = sorted_W[::STEP].astype(np.int64)
+    places = (np.minimum(sampled_S + at, len(whole) - 1) for at in range(SAMPLE))
+    samples_S16 = np.stack([characters_N[places_S] for places_S in places], axis=1)
     samples_S16[np.logical_or.accumulate(samples_S16 == 0, axis=1)] = 0
     is_free = sorted_N.itemsize == offset_W.itemsize
     offset_N = sorted_N.view(offset_W.dtype) if is_free else np.empty(len(whole), offset_W.dtype)
