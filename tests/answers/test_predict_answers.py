@@ -311,11 +311,11 @@ def test_what_says_the_same_in_one_passage_adds_up_over_all() -> None:
 
 
 def test_two_that_share_a_number_stay_two() -> None:
-    """ "120 km" takes 1 + 1 of "120", and "120 hours" nothing."""
-    texts = ("It is 120 km long", "It took 120 hours")
+    """ "12,000 km" takes 1 + 1 of "12,000", and "12,000 hours" nothing."""
+    texts = ("It is 12,000 km long", "It took 12,000 hours")
     found = predict_spans(
         [Source(passage(row, text), "c") for row, text in enumerate(texts)],
-        [phrases(texts[0], {"120 km": 4.0, "120": 1.0}), phrases(texts[1], {"120 hours": 3.0, "120": 1.0})],
+        [phrases(texts[0], {"12,000 km": 4.0, "12,000": 1.0}), phrases(texts[1], {"12,000 hours": 3.0, "12,000": 1.0})],
         5,
     )
-    assert shares(found) == pytest.approx({"120 km": 6 / 10, "120 hours": 3 / 10})
+    assert shares(found) == pytest.approx({"12,000 km": 6 / 10, "12,000 hours": 3 / 10})
