@@ -33,7 +33,7 @@ from starlette.responses import Response
 
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.quotes import verify_quotes, word_ranges
+from quoth.corpus.exact.quotes import verify_in, word_ranges
 from quoth.corpus.view import notes_of
 from quoth.records import Document, Hits, Predictions
 from quoth_serve import replies
@@ -239,7 +239,7 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
     async def verify(request: BaseModel) -> Response:
         """Say whether a text occurs in the corpus, and where; if not, what is nearest to it."""
         view, options = await _resolved(service, request)
-        done = await service.queue.alone(lambda: verify_quotes(view.corpora, **options).to_dict())
+        done = await service.queue.alone(lambda: verify_in(view.corpora, **options).to_dict())
         return await _reply(service, view, done, **done.answers[0])
 
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field
 
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.quotes import documents_of, verify_quotes
+from quoth.corpus.exact.quotes import documents_of, verify_in
 from quoth.corpus.view import notes_of, parts
 from quoth.corpus.where import EXAMPLE
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
@@ -287,7 +287,7 @@ class Tools:
     def verify_quote(self, text: Text, max_places: Count = 10, corpus: Name = None) -> Verdict:
         """Check whether words occur in the corpus, exactly except for white space; if not, what is nearest to them."""
         with self._reading(corpus) as searched:
-            found = verify_quotes(searched, text, max_places)
+            found = verify_in(searched, text, max_places)
         return Verdict(
             occurs=found.occurs,
             num_places=found.num_places,
