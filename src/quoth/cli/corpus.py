@@ -262,9 +262,10 @@ def list_documents(
 
 @app.command(rich_help_panel=PANEL)
 def verify(directory: CorpusDir) -> None:
-    """Check every file of a corpus against its checksums.
+    """Check every file of a corpus against its checksums: are the files whole?
 
-    Names the first damaged file; quoth repair repairs what can be repaired.
+    Names the first damaged file; quoth repair repairs what can be repaired. Whether quotations are faithful,
+    quoth verify-quotes says.
 
     \b
     Example:

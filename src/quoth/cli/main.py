@@ -38,6 +38,7 @@ PARTS = {
     "demo": ("demo",),
     "query": ("fill", "ask", "classify"),
     "search": ("search",),
+    "check": ("verify-quote", "verify-quotes"),
     "diff": ("diff",),
     "highlight": ("highlight",),
     "train": ("train", "calibrate"),

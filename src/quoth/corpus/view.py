@@ -181,6 +181,12 @@ class CorpusView:
         snapshot = self._snapshot
         return (segment.id(number) for segment in snapshot.segments for number in snapshot.live_documents(segment))
 
+    def names(self) -> Iterator[tuple[str, str]]:
+        """The id and the title of every document of the snapshot, in the order in which they were added."""
+        snapshot = self._snapshot
+        records = (segment.record(number) for segment in snapshot.segments for number in snapshot.live_documents(segment))
+        return ((document_id, title) for document_id, title, _ in records)
+
     def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
         """The documents in whose text these bytes of UTF-8 occur: their segments, and their numbers there."""
         snapshot = self._snapshot

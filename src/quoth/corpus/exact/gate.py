@@ -91,6 +91,8 @@ def places(corpora: Sequence[Corpus], text: str, limit: int) -> Iterator[Spot]:
     wanted = Wanted.of(text)
     for corpus in corpora:
         for document_id, folded in _folded(corpus):
+            if wanted.text not in folded.text:
+                continue
             for start, end in occurrences(wanted, folded):
                 yield Spot(corpus, document_id, *folded.source(start, end))
                 if not (limit := limit - 1):
