@@ -19,8 +19,10 @@ from typing import NamedTuple
 from quoth.corpus.documents import open_raw, read_documents
 from quoth.corpus.exact.changed import tokens
 from quoth.corpus.segment import blocks_of
-from quoth.errors import InputError
+from quoth.errors import InputError, RecordError
 from quoth.records import Document
+from quoth.text.folding import UNSPACED_BLOCKS, character_class, code_points
+from quoth.text.terms import is_unspaced_character
 from quoth_sources.files import format_of
 from quoth_sources.source_map import runs_of
 from quoth_sources.worker import Worker
@@ -28,16 +30,24 @@ from quoth_sources.worker import Worker
 LEAST_WORDS = 3
 """Of a quotation in marks: fewer are a term, a name or a word held at a distance."""
 MOST_TITLE_WORDS = 12
+MOST_SINGLE = 400
+"""Characters between typed single marks: they look like apostrophes."""
 PAIRS = {"“": "”“", "„": "“”", "«": "»", "»": "«", "‹": "›", "‘": "’", "‚": "‘’", "「": "」", "『": "』", '"': '"', "'": "'"}
 """Opening marks, and those that close them."""
 _SINGLE = "‘‚'‹"
 _STRAIGHT = "\"'"
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
-_CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)|(`+)(?!`).+?(?<!`)\2(?!`)|<!--.*?-->|<[a-zA-Z/][^<>]*>|\A---\n.*?^---$")
+_CODE = re.compile(
+    r"(?ms)^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)|(`+)(?!`).+?(?<!`)\2(?!`)|<!--.*?-->|<[a-zA-Z/][^<>]*>|\{%.*?%\}"
+    r"|\{\{.*?\}\}|\A---\n.*?^---$"
+)
 _BLOCK = re.compile(r"(?m)(?:^[ \t]{0,3}>[^\n]*(?:\n|\Z)(?:[ \t]*[^\s>#*+\-`][^\n]*(?:\n|\Z))*)+")
 _BEHIND = re.compile(r"[ \t]*>[ \t>]*")
 _LABEL = re.compile(r"\W*(?:\[!|\*\*|__|[A-Z][\w ]{0,24}:)|.*[:,]\s*$", re.DOTALL)
 """How a note or an example in place of a block quote begins or ends."""
+_NO_PROSE = re.compile(rf"[=\\\\]|://|\A[^\s{character_class(code_points(UNSPACED_BLOCKS))}]*\Z")
+_SECTION = re.compile(r"\d\.\d[\d.]*,?\s*\Z")
+"""What comes before the title of a section: 4.1.3, “…”."""
 _ATTRIBUTION = re.compile(r"(?:(?<=[.!?…\"”’»])|(?<=\A)|(?<=\n))\s*(?:—|–|--|―)\s*(?P<source>[^\n—]{1,160})\s*\Z")
 _BESIDE = re.compile(r"[.,;:]?\s{0,2}(?:\((?P<paren>[^()\n]*(?:\([^()\n]*\)[^()\n]*)?)\)|\[(?P<text>[^\[\]\n]+)\](?:\((?P<href>[^()\s]+)\))?)")
 _LINK = re.compile(r"\[([^\[\]\n]*)\]\(([^()\s]*)[^()\n]*\)")
@@ -72,7 +82,7 @@ def read_drafts(path: Path) -> Iterator[Draft]:
     format = format_of(path)
     plain = format in ("markdown", "text")
     found = False
-    for document in read_documents(path, format="text" if plain else None):
+    for document in _documents(path, plain):
         found = True
         if plain:
             yield Draft(document)
@@ -81,6 +91,13 @@ def read_drafts(path: Path) -> Iterator[Draft]:
         yield Draft(document, [*_quoted(document, path, format)], links, False)
     if not found:
         raise InputError(f"{path}: no text in it; give a draft that has one")
+
+
+def _documents(path: Path, plain: bool) -> Iterator[Document]:
+    try:
+        yield from read_documents(path, format="text" if plain else None)
+    except RecordError as error:
+        raise InputError(f"{str(error).removesuffix(f'; {error.remedy}')}; give a draft that can be read") from None
 
 
 def quotations(draft: str | Document | Draft) -> list[Quotation]:
@@ -178,7 +195,7 @@ def _in_marks(draft: Draft, text: str, first: int, last: int) -> Iterator[Quotat
             continue
         stop = last if end is None else end
         said = text[at + 1 : stop]
-        if _is_quotation(said, text, at, stop):
+        if _is_quotation(said, text[max(at - 20, first) : at]):
             begin = at + 1 + len(said) - len(said.lstrip())
             finish = stop - len(said) + len(said.rstrip())
             source = _beside(draft, text[stop + 1 : stop + 240]) if end is not None else ""
@@ -201,7 +218,7 @@ def _opens(text: str, at: int, first: int, last: int) -> bool:
 def _closing(text: str, at: int, last: int) -> int | None:
     """Where the mark that closes another is; None if none does in the paragraph."""
     mark, depth = text[at], 1
-    for place in range(at + 1, last):
+    for place in range(at + 1, min(last, at + MOST_SINGLE) if mark == "'" else last):
         each = text[place]
         if each not in PAIRS[mark] and each != mark:
             continue
@@ -228,16 +245,18 @@ def _reopens(text: str, last: int, mark: str) -> bool:
     return text[last : last + 40].lstrip(" \t\r\n>").startswith(mark)
 
 
-def _is_quotation(said: str, text: str, start: int, end: int) -> bool:
-    """Whether a run in marks is a quotation: no term, title, code or measure."""
+def _is_quotation(said: str, before: str) -> bool:
+    """Whether a run in marks, behind these words, is a quotation: no term, title, code or measure."""
     words = [each.cased for each in tokens(said) if each.is_word]
-    if len(words) < LEAST_WORDS or "=" in said or "://" in said or "\\" in said:
+    if len(words) < LEAST_WORDS or _NO_PROSE.search(said) or _SECTION.search(before):
         return False
-    if text[start - 1 : start] in tuple("=([{<") and text[end + 1 : end + 2] in tuple(")]}>;,") and "=" in text[start - 2 : start]:
+    is_sentence = said.lstrip()[:1].isupper() or said.rstrip()[-1:] in tuple(".,;:!?…。！？") or is_unspaced_character(said[0])
+    if len(words) == LEAST_WORDS and not is_sentence:
         return False
-    telling = [each for each in words if len(each) > 3 or each[:1].isupper()]
-    is_title = bool(telling) and all(each[:1].isupper() or each[:1].isdigit() for each in telling)
-    return not (is_title and words[0][:1].isupper() and len(words) <= MOST_TITLE_WORDS and said.rstrip()[-1:] not in ".,")
+    telling = [each for each in words if len(each) > 4 or each[:1].isupper()]
+    is_title = words[0][:1].isupper() and all(each[:1].isupper() or each[:1].isdigit() for each in telling)
+    least = 3 if said.rstrip()[-1:] in tuple(".,;") else 2
+    return not (is_title and least <= len(telling) and len(words) <= MOST_TITLE_WORDS)
 
 
 def _num_words(text: str) -> int:
@@ -249,7 +268,7 @@ def _beside(draft: Draft, after: str) -> str:
     if match := _BESIDE.match(after):
         if match["href"]:
             return match["href"]
-        return _name(match["paren"] or match["text"], draft)
+        return _name(match["paren"] or match["text"] or "", draft)
     said = after.lstrip(" .,;:(—–")
     return next((href for name, href in draft.links if name and said.startswith(name)), "")
 
@@ -274,15 +293,19 @@ def _quoted(document: Document, path: Path, format: str) -> Iterator[tuple[int, 
     styled = _styled(path) if format == "docx" else set[str]()
     _, runs = runs_of(document.source_map, 0, len(document.text)) if document.source_map else ("", ())
     blocks = blocks_of(document)
-    starts, last = [block.start for block in blocks], -1
+    starts, last, answers = [block.start for block in blocks], -1, ""
     for start, end, *place in runs:
-        element = str(place[-1])
-        names = [each.partition(":")[0] for each in element.split(" > ")]
-        if "blockquote" in names or element in styled:
-            block = blocks[max(bisect_right(starts, start) - 1, 0)]
-            if block.start != last:
-                yield block.start, block.end
-            last = block.start
+        path = str(place[-1]).split(" > ")
+        names = [each.partition(":")[0] for each in path]
+        if "blockquote" in names or path[-1] in styled:
+            at = max(bisect_right(starts, start) - 1, 0)
+            whole = " > ".join(path[: names.index("blockquote") + 1]) if "blockquote" in names else ""
+            before = document.text[: blocks[at].start].rstrip()
+            if before.endswith("?") and at != last:
+                answers = whole  # an answer to a question, set in
+            if at != last and blocks[at].kind == "paragraph" and (not whole or whole != answers):
+                yield blocks[at].start, blocks[at].end
+            last = at
         elif "q" in names:
             yield start, end
 

@@ -37,7 +37,8 @@ _SPOTS = 200
 """Places that are compared: beyond these a better one is not looked for."""
 _CHUNK = re.compile(r"(?s).{400,1000}?[.!?。][\"'”’»)]*(?=\s)|.{1,1000}(?=\s|$)|.{1,1000}")
 _MARKS = "\"'`´“”„‟«»‹›‘’‚‛「」『』〝〞〟"
-_FINAL = ".,;:!?…–—"
+_FINAL, _SPACE = ".,;:!?…–—", " \t\r\n\f\v\u00a0\u202f"
+_BEFORE = re.compile(rf"\A(?:[{_MARKS}…,;:{_SPACE}]|\.\s?(?=\.)|(?<=\.)\.|(?<=\.\s)\.)+")
 _ELLIPSIS = r"[\[(<]?\s*(?:…|\.(?:\s?\.){2,})[.\s]*[\])>]?"
 _GAP = re.compile(rf"(?P<ellipsis>{_ELLIPSIS})|(?!\[[^\W\d_]\](?=[^\W\d_]))\w*\[[^\[\]]{{0,200}}\]\w*")
 _NOTE = re.compile(
@@ -139,8 +140,8 @@ class Part(NamedTuple):
     def of(cls, text: str, start: int, end: int) -> Part | None:
         """The part inside of a range; None if it has no word."""
         inside = text[start:end]
-        left = inside.lstrip(f"{_MARKS}…,;: \t\r\n\f\v\u00a0\u202f")
-        core = left.rstrip(f"{_MARKS}{_FINAL} \t\r\n\f\v\u00a0\u202f-")
+        left = _BEFORE.sub("", inside)
+        core = left.rstrip(f"{_MARKS}{_FINAL}{_SPACE}-")
         first = start + len(inside) - len(left)
         last = first + len(core)
         if not any(map(str.isalnum, core)):
@@ -193,8 +194,9 @@ def _cut_behind(text: str, at: int) -> bool:
     if cuts(text, at) or _is_hyphenated(text, at):
         return True
     before, rest = text[at - 1], text[at : at + 3]
-    if before.isnumeric() and (is_sign(rest[0]) or (rest[0].isspace() and rest[1:2] in tuple("%‰°"))):
-        return True
+    number = text[at - 2 : at - 1] if before.isspace() else before
+    if number.isnumeric() and (is_sign(rest[0]) or (rest[0].isspace() and rest[1:2] in tuple("%‰°"))):
+        return rest[0] in "%‰°" or not before.isspace()
     if before in "'’":
         return text[at - 2].isalpha() and rest[0].isalpha()
     return rest[0] in "'’" and before.isalpha() and rest[1:2].isalpha() and (rest[1] != "s" or rest[2:].isalnum())
@@ -296,6 +298,8 @@ class Parted:
     @property
     def can_be_elided(self) -> bool:
         """Whether there are gaps, and enough words around them."""
+        if not self.parts:
+            return False
         words = [sum(each.is_word for each in tokens(part.text)) for part in self.parts]
         near = [*([] for _ in self.parts)]
         for at, gaps in enumerate(self.gaps):
@@ -305,7 +309,8 @@ class Parted:
             count >= LEAST_WORDS or not any(each.is_ellipsis for each in beside)
             for count, beside in zip(words, near, strict=True)
         )
-        return bool(self.edges or self.gaps) and sum(words) >= LEAST_WORDS and enough
+        numbers = any(map(str.isnumeric, "".join(gap.text for gap in self.edges if gap.start < self.parts[0].start)))
+        return bool(self.edges or self.gaps) and sum(words) >= LEAST_WORDS and enough and not numbers
 
     def in_order(self, view: View) -> list[Found]:
         """The places of the parts that follow each other with the least between them; empty if there are none."""
