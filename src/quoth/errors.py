@@ -111,6 +111,10 @@ class DamageWarning(UserWarning):
     """A segment of a corpus is damaged: the corpus is open without its documents, or its words are made again."""
 
 
+class IndexWarning(UserWarning):
+    """An exact index is made, which takes long; or it cannot be written, and is kept in memory."""
+
+
 class ComparisonWarning(UserWarning):
     """A field that a condition compares with a date has values that are not dates; they are left out."""
 

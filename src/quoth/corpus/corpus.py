@@ -13,6 +13,7 @@ from quoth.corpus.manifest import (
     LOCK,
     Manifest,
     continues,
+    exact_indexes,
     keep_copy,
     manifest_path,
     read_manifest,
@@ -300,7 +301,8 @@ class Corpus(CorpusView):
 
         A snapshot that somebody is reading is released by a later write. A full segment without deletions stays as it
         is, with its rows; the passages of all others get new rows. What is kept next to the passages, such as vectors,
-        is not touched: it is read where it is, and follows with the next `embed` or `quoth compact`.
+        is not touched: it is read where it is, and follows with the next `embed` or `quoth compact`. If there are exact
+        indexes, those of the merged segments are made.
 
         Raises:
             CorruptionError: A segment is damaged: compacting would lose what can still be read of it.
@@ -315,8 +317,13 @@ class Corpus(CorpusView):
             >>> len(small.segments), small.num_documents
             (1, 2)
         """
+        has_exact = bool(exact_indexes(self.path))
         with self._writing() as writer, all_locked(side_locks(self.path)):
             writer.compact()
+        if has_exact:
+            from quoth.corpus.exact.indexes import make
+
+            make(self)
 
     def verify(self) -> None:
         """Read every file, including older snapshots and what is kept next to the passages, such as vectors.

@@ -3,7 +3,7 @@
 Knows what is read instead if both files are damaged: the last list of an older snapshot, which lacks only what was
 deleted since. Does not know segments or ids; `snapshot` adds what follows from them.
 
-Shape suffixes that differ from the project's: X deleted documents, R rows, N intervals of rows.
+Shape suffixes that differ from the project's: X deleted documents, R rows or documents, N intervals of rows.
 """
 
 from __future__ import annotations
@@ -66,6 +66,10 @@ class Deletions:
     def __contains__(self, document: int) -> bool:
         place = np.searchsorted(self._documents_X, document)
         return bool(place < len(self) and self._documents_X[place] == document)
+
+    def contain(self, documents_R: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these documents are in the set: bool [R]."""
+        return np.isin(documents_R, self._documents_X)
 
     def count(self, first_document: int, last_document: int) -> int:
         """Number of deleted documents in [first, last)."""

@@ -8,11 +8,12 @@
     *.copy.*            a copy of each of these two
     moves/<name>/       where the passages of a merged segment were (`moves`)
     keys/<owner>/       what others keep next to the passages
+    exact/<segment>/    where words begin, sorted by what follows (`exact`); made again if it is lost
     repair/<name>/      a segment that is being rebuilt
     seen.json           the times of files that were read, only to save reading them again (`seen`)
     writer.lock         the pid of the writer, if there is one, and space that is freed when the disk is full
 
-`keys/<owner>/` has one owner, who holds its `writer.lock` while writing. A folder in it belongs to the segment it is
+`keys/<owner>/` has one owner, who holds its `writer.lock` while writing; so has `exact/`. A folder in it belongs to the segment it is
 named after, if any, and is sealed unless its name ends in .part or .tmp. Does not know what segments contain, or what
 others keep.
 """
@@ -37,7 +38,7 @@ from quoth.storage import (
     size_of,
 )
 
-BESIDE = "keys"
+BESIDE, EXACT = "keys", "exact"
 REPAIR = "repair"
 LOCK = "writer.lock"
 FORMAT = 4
@@ -143,15 +144,24 @@ def saved_moves(corpus: Path) -> list[Path]:
     return [folder for folder in sorted(corpus.glob("moves/*")) if is_number(folder.name)]
 
 
+def exact_path(corpus: Path, segment: str) -> Path:
+    return corpus / EXACT / segment
+
+
+def exact_indexes(corpus: Path) -> list[Path]:
+    """The exact indexes of all segments."""
+    return [folder for folder in sorted(corpus.glob(f"{EXACT}/*")) if is_number(folder.name)]
+
+
 def side_tables(corpus: Path) -> list[Path]:
     """Everything kept by any owner, finished or not."""
     return [path for path in sorted((corpus / BESIDE).glob("*/*")) if path.name != LOCK]
 
 
 def sealed_folders(corpus: Path) -> list[Path]:
-    """The folders next to the segments that are complete: moves, and what any owner keeps."""
+    """The folders next to the segments that are complete: moves, exact indexes, and what any owner keeps."""
     kept = [path for path in side_tables(corpus) if path.is_dir() and path.suffix not in (".part", ".tmp")]
-    return [*saved_moves(corpus), *(path for path in kept if path.name[0] != ".")]
+    return [*saved_moves(corpus), *exact_indexes(corpus), *(path for path in kept if path.name[0] != ".")]
 
 
 def segment_of(path: Path) -> str:
@@ -161,7 +171,7 @@ def segment_of(path: Path) -> str:
 
 def side_locks(corpus: Path) -> list[Path]:
     """The lock of every owner."""
-    return sorted((corpus / BESIDE).glob(f"*/{LOCK}"))
+    return sorted([*(corpus / BESIDE).glob(f"*/{LOCK}"), *corpus.glob(f"{EXACT}/{LOCK}")])
 
 
 def snapshots(corpus: Path) -> list[int]:

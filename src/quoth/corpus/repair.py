@@ -13,6 +13,7 @@ from pathlib import Path
 
 from quoth.corpus.deletions import Deletions, find_deletions
 from quoth.corpus.manifest import (
+    EXACT,
     LOCK,
     REPAIR,
     Manifest,
@@ -291,7 +292,7 @@ def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
 
 
 def _remove_damaged_side_tables(path: Path, done: Repairs) -> None:
-    """Remove the damaged folders of keys and moves, and with a folder all that belong to it (its name and a suffix)."""
+    """Remove the damaged folders of keys, moves and exact indexes, and with a folder all that belong to it (its name and a suffix)."""
     folders = sealed_folders(path)
     for folder in folders:
         try:
@@ -301,9 +302,8 @@ def _remove_damaged_side_tables(path: Path, done: Repairs) -> None:
             belonging = (other for other in folders if other.parent == folder.parent and other.stem == folder.name)
             for other in {folder, *belonging}:
                 remove(other)
-            done.repaired.append(
-                f"{error}; removed {folder}: `quoth embed {path}`, with the same model, makes it again"
-            )
+            maker = "`quoth find` makes" if folder.parent.name == EXACT else f"`quoth embed {path}`, with the same model, makes"
+            done.repaired.append(f"{error}; removed {folder}: {maker} it again")
 
 
 def intact_documents(path: Path, lost: Callable[[str], None]) -> Iterator[Document]:

@@ -20,6 +20,7 @@ Shape suffixes that differ from the project's: D documents, O documents of anoth
 """
 
 import json
+import mmap
 import warnings
 from array import array
 from bisect import bisect_left, bisect_right
@@ -197,6 +198,14 @@ class Segment:
         first, last = self.passage_range(document)
         return [(start, end) for start, end in self._passages_P5[first:last, 1:3].tolist()]
 
+    def layout(self) -> tuple[mmap.mmap | bytes, NDArray[np.int64]]:
+        """The bytes of its documents, and from where to where each text is in them: int64 [D, 2]."""
+        return self._blob, np.stack([self._documents_D13[:-1, 1], self._documents_D13[1:, 0]], axis=1)
+
+    def text(self, document: int) -> str:
+        """A document's text. Raises CorruptionError."""
+        return self._text(int(self._documents_D13[document, 1]), int(self._documents_D13[document + 1, 0]))
+
     def find(self, document_id: str) -> int | None:
         # Ids with equal hashes are compared themselves: a collision costs one more read, never a wrong document.
         [hashed] = hashes([document_id])
@@ -249,7 +258,7 @@ class Segment:
             raise self._damaged(error, parts.name if parts else "") from None
 
     def _read_outline(self, document: int) -> Outline:
-        text = self._text(int(self._documents_D13[document, 1]), int(self._documents_D13[document + 1, 0]))
+        text = self.text(document)
         try:
             return Outline(decode(self._part(self._blocks, document) or encode(guess(text))), text)
         except ValueError as error:

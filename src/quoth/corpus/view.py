@@ -2,7 +2,7 @@
 
 Knows what is public of a snapshot. Does not know who writes, or how to move to another snapshot.
 
-Shape suffixes that differ from the project's: R rows, N hits.
+Shape suffixes that differ from the project's: R rows, N hits or documents.
 """
 
 import warnings
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from quoth.corpus.snapshot import Snapshot, deletion, reason_unlisted
 from quoth.corpus.where import parse
 from quoth.errors import ComparisonWarning
 from quoth.records import Document, Passage
+
+if TYPE_CHECKING:
+    from quoth.corpus.exact.find import Match
 
 
 class CorpusView:
@@ -194,6 +197,69 @@ class CorpusView:
             for document in segment.containing(part):
                 if not snapshot.is_deleted(segment, document):
                     yield segment, document
+
+    def num_deleted(self, segment: Segment) -> int:
+        """How many of a segment's documents are deleted, or not in this part."""
+        return self._snapshot.num_deleted(segment)
+
+    def deleted(self, segment: Segment, numbers_N: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these documents of a segment are deleted, or not in this part: bool [N]."""
+        return self._snapshot.deletions.contain(segment.first_document + numbers_N)
+
+    def live_documents(self, segment: Segment) -> Iterator[int]:
+        """The documents of a segment, by their numbers there, that are neither deleted nor outside of this part."""
+        return self._snapshot.live_documents(segment)
+
+    def find(self, text: str, limit: int | None = None) -> "list[Match]":
+        """Every place where a text occurs word for word, across passages, whatever its typography and its case.
+
+        It begins and ends with whole words; in scripts written without spaces every letter is one. Quotation marks,
+        dashes, hyphens at the end of a line, spaces, ligatures and accents typed in two ways make no difference. The
+        first call makes the exact index (of 50 MB of text in about 13 seconds) unless `quoth index --exact` did; an
+        IndexWarning says so if it takes long. A text without a word, such as an emoji, is looked for in every document,
+        which is slow.
+
+        Args:
+            text (str): What to look for.
+            limit (int | None): Number of places. Default: None, all of them.
+
+        Returns:
+            The places, in the order of the documents. `degree` is "exact", "typographic" or "case": how the place
+            differs from the text.
+
+        Raises:
+            InputError: A text that is empty or not valid Unicode, a limit below 1.
+            CorruptionError: A damaged file.
+
+        Example:
+            >>> [match] = corpus.find("an Opera in four acts")
+            >>> match.document_id, match.start, match.end, match.degree
+            ('carmen', 10, 31, 'case')
+        """
+        from quoth.corpus.exact.find import find
+
+        return find(self, text, limit)
+
+    def count(self, text: str) -> int:
+        """The number of places that `find` finds.
+
+        Args:
+            text (str): What to look for.
+
+        Returns:
+            The number of places.
+
+        Raises:
+            InputError: A text that is empty or not valid Unicode.
+            CorruptionError: A damaged file.
+
+        Example:
+            >>> corpus.count("a river in Africa")
+            1
+        """
+        from quoth.corpus.exact.find import count
+
+        return count(self, text)
 
     def where(self, condition: str) -> Self:
         """The part of the corpus whose documents meet a condition: searched, it is as a corpus of these alone.

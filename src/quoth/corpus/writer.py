@@ -20,8 +20,10 @@ from quoth.corpus.checks import check_document
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import (
     BESIDE,
+    EXACT,
     Manifest,
     deletions_path,
+    exact_indexes,
     is_number,
     manifest_path,
     numbered,
@@ -354,11 +356,12 @@ def sweep(corpus: Path, current: Manifest) -> None:
     sweep_temporary(corpus)
     before = [corpus / name for name in BEFORE] if current.origins else []
     _remove_all([*unnamed(corpus, current), *before])
+    _sweep_exact(corpus)
 
 
 def sweep_temporary(corpus: Path, beside: bool = False) -> None:
     """Removes temporary files; with `beside` also those in folders that others keep, whose locks must be held."""
-    patterns = (*_TEMPORARY, *(f"{BESIDE}/*/*.tmp" for _ in range(beside)))
+    patterns = (*_TEMPORARY, *((f"{BESIDE}/*/*.tmp", f"{EXACT}/*.tmp") if beside else ()))
     _remove_all(path for pattern in patterns for path in corpus.glob(pattern))
 
 
@@ -379,7 +382,13 @@ def release(corpus: Path, before: int, thorough: bool = False) -> bool:
         _remove_all(path for path in numbered(corpus) if path.name.replace(".copy.", ".") not in named)
         _remove_all(corpus.glob("bm25*"))  # of the first format
         sweep_moves(corpus)
+        _sweep_exact(corpus)
     return len(gone) == len(old)
+
+
+def _sweep_exact(corpus: Path) -> None:
+    """Removes the exact indexes of segments that are gone."""
+    _remove_all(path for path in exact_indexes(corpus) if not segment_path(corpus, path.name).exists())
 
 
 def _remove_all(paths: Iterable[Path]) -> None:

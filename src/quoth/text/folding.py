@@ -171,6 +171,13 @@ def is_word_end(text: str, at: int) -> bool:
     return APART in (before, after) or after == UNSPACED or (before == UNSPACED and after != MARK)
 
 
+def is_plain(character: str) -> bool:
+    """Whether it is a letter or a plain digit that never folds together with what is before it."""
+    if character.isascii():
+        return character.isalnum()
+    return character.isalpha() and not (_mark().match(character) or _invisible().match(character))
+
+
 APART, MARK, WORD, UNSPACED = range(4)
 
 

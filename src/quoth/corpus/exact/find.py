@@ -1,24 +1,36 @@
 """Where a string occurs in the documents of a corpus, whatever its typography and its case.
 
-Knows documents and foldings. Does not know models, or what is asked.
+Knows documents, foldings and the exact index. Does not know models, or what is asked.
 
 A match begins where a word begins and, if the string ends with a word, ends where one ends; in scripts written without
 spaces every letter is a word. A string without a word (an emoji) matches anywhere. Matches may overlap; none crosses
 documents.
+
+The index is searched for the string from its first word on; what is before that word is compared in the texts that are
+found. A string without a word is looked for in every text.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from quoth.errors import InputError
-from quoth.records import Located
-from quoth.text.folding import Folded, fold, fold_with_places, is_word_end, word_starts
+from quoth.corpus.exact.indexes import indexes
+from quoth.corpus.exact.suffixes import Offsets, Pattern, Suffixes, last_cut
+from quoth.corpus.segment import Segment
+from quoth.errors import CorruptionError, InputError
+from quoth.fields import Count, checked
+from quoth.records import Evidence, quote_of
+from quoth.text.folding import Folded, fold, fold_with_places, is_plain, is_word_end, word_starts
+from quoth_sources.source_map import as_json
+
+if TYPE_CHECKING:
+    from quoth.corpus.view import CorpusView
 
 Degree = Literal["exact", "typographic", "case"]
 """How a place differs from what was looked for: not at all, in typography, or in case too."""
@@ -32,6 +44,10 @@ class Wanted:
     first: int
     ends_with_word: bool
 
+    @property
+    def is_wordless(self) -> bool:
+        return self.first == len(self.text)
+
     @classmethod
     def of(cls, text: str) -> Wanted:
         """Raises InputError if nothing of the text is left."""
@@ -39,7 +55,197 @@ class Wanted:
         if not folded:
             raise InputError("the text is empty; give the words that are looked for")
         starts = np.flatnonzero(word_starts(folded)).tolist()
-        return cls(folded, starts[0] if starts else len(folded), folded[-1].isalnum() or not is_word_end(folded + "a", len(folded)))
+        ends_with_word = folded[-1].isalnum() or not is_word_end(f"{folded}a", len(folded))
+        return cls(folded, starts[0] if starts else len(folded), ends_with_word)
+
+    @property
+    def pattern(self) -> Pattern:
+        """What an index is searched for."""
+        return Pattern(self.text[self.first :], self.ends_with_word)
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Evidence):
+    """A place where a string occurs: `document.text[start:end]`, and how it differs from what was looked for."""
+
+    degree: Degree = "exact"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The place as JSON has it, with its `text`."""
+        found = as_json(self)
+        del found["score"]
+        return {"text": quote_of(self), **found}
+
+
+def find(corpus: CorpusView, text: str, limit: int | None = None) -> list[Match]:
+    """`CorpusView.find`."""
+    wanted = _wanted(text)
+    if limit is not None:
+        checked("limit", limit, Count, 10)
+    return list(islice(matches(corpus, wanted, text), limit))
+
+
+def count(corpus: CorpusView, text: str) -> int:
+    """`CorpusView.count`."""
+    wanted = _wanted(text)
+    if wanted.is_wordless:
+        return sum(1 for _ in _brute(corpus, wanted))
+    return count_places(corpus, wanted)
+
+
+def count_places(corpus: CorpusView, wanted: Wanted) -> int:
+    """The number of matches of a string with a word."""
+    pattern, total = wanted.pattern, 0
+    for segment, index in indexes(corpus):
+        if wanted.first or corpus.num_deleted(segment):
+            total += len(_offsets(corpus, segment, index, wanted))
+        else:
+            total += index.count(pattern)
+    return total
+
+
+def matches(corpus: CorpusView, wanted: Wanted, text: str) -> Iterator[Match]:
+    """The matches of a string, the folding of a text, by row and position."""
+    if wanted.is_wordless:
+        places = _brute(corpus, wanted)
+    else:
+        places = chain.from_iterable(
+            _places(segment, index, _offsets(corpus, segment, index, wanted), wanted)
+            for segment, index in indexes(corpus)
+        )
+    shown: Shown | None = None
+    for segment, number, start, end in places:
+        if shown is None or shown.segment is not segment or shown.number != number:
+            shown = Shown(corpus, segment, number)
+        yield shown.match(start, end, text)
+
+
+def documents(corpus: CorpusView, wanted: Wanted) -> Iterator[str]:
+    """The ids of the documents in which a string with a word occurs."""
+    for segment, index in indexes(corpus):
+        for number in np.unique(index.documents_of(_offsets(corpus, segment, index, wanted))).tolist():
+            yield segment.id(number)
+
+
+def _wanted(text: str) -> Wanted:
+    checked("text", text, str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError("the text is not valid Unicode (half of a surrogate pair); give Unicode text") from None
+    return Wanted.of(text)
+
+
+def _offsets(corpus: CorpusView, segment: Segment, index: Suffixes, wanted: Wanted) -> Offsets:
+    """The bytes of a segment at which the first word of a match begins."""
+    offsets_W = index.find(wanted.pattern)
+    if len(offsets_W) and corpus.num_deleted(segment):
+        offsets_W = offsets_W[~corpus.deleted(segment, index.documents_of(offsets_W))]
+    if not wanted.first or not len(offsets_W):
+        return offsets_W
+    kept = [offset for offset, place in _located(segment, index, offsets_W, wanted) if place]
+    return np.array(kept, offsets_W.dtype)
+
+
+def _places(
+    segment: Segment, index: Suffixes, offsets_W: Offsets, wanted: Wanted
+) -> Iterator[tuple[Segment, int, int, int]]:
+    for offset, place in _located(segment, index, offsets_W, wanted):
+        if place is None:
+            raise CorruptionError(f"{segment.name}: its exact index names byte {offset}, where the text is not")
+        yield segment, *place
+
+
+def _located(
+    segment: Segment, index: Suffixes, offsets_W: Offsets, wanted: Wanted
+) -> Iterator[tuple[int, tuple[int, int, int] | None]]:
+    """Each byte, and the document and the characters of its match; None if what is before the first word differs."""
+    known, text, at, byte = -1, "", 0, 0
+    for offset in offsets_W.tolist():
+        number = index.document_of(offset)
+        if number != known:
+            known, text, at, byte = number, segment.text(number), 0, index.text_begin(number)
+        at, byte = at + index.characters(byte, offset), offset
+        found = extent(text, at, wanted)
+        yield offset, None if found is None else (number, *found)
+
+
+def extent(text: str, word: int, wanted: Wanted) -> tuple[int, int] | None:
+    """The characters of a match whose first word begins at a character of a text; None if there is none."""
+    size, ahead = len(wanted.text) - wanted.first, len(wanted.text) + 32
+    for more in (1, 4, 16, len(text)):
+        begin = _clean_start(text, word, wanted.first + 8 * more) if wanted.first else word
+        end = min(word + more * ahead, len(text))
+        end = end if end == len(text) else word + last_cut(text[word:end])
+        folded = fold_with_places(text[begin:end])
+        at = _folded_place(folded, word - begin) if begin < word else 0
+        is_enough = (end == len(text) or len(folded.text) > at + size) and (begin in (0, word) or at >= wanted.first)
+        if is_enough:
+            start = at - wanted.first
+            if start < 0 or not folded.text.startswith(wanted.text, start):
+                return None
+            first, last = folded.source(start, at + size)
+            return begin + first, begin + last
+    return None
+
+
+def _folded_place(folded: Folded, source: int) -> int:
+    """Where a word that begins at a character of the original begins in the folded text."""
+    at_S, source_S = folded.starts()
+    return int(at_S[np.searchsorted(source_S, source)])
+
+
+def _clean_start(text: str, word: int, back: int) -> int:
+    """A place so many characters before a word, or more, from which the text folds as the whole does."""
+    for at in range(word - back, 1, -1):
+        if is_plain(text[at]) and text[at - 1] == " " and text[at - 2].isalnum():
+            return at
+    return 0
+
+
+def _brute(corpus: CorpusView, wanted: Wanted) -> Iterator[tuple[Segment, int, int, int]]:
+    """The matches, by looking at every text."""
+    for segment in corpus.segments:
+        for number in corpus.live_documents(segment):
+            folded = fold_with_places(segment.text(number))
+            for start, end in occurrences(wanted, folded):
+                yield segment, number, *folded.source(start, end)
+
+
+class Shown:
+    """A document whose places are shown in the passages that they touch."""
+
+    def __init__(self, corpus: CorpusView, segment: Segment, number: int) -> None:
+        self.segment, self.number = segment, number
+        self.document = segment.document(number)
+        self._ranges = segment.ranges(number) or [(0, len(self.document.text))]
+        self._first_row = segment.first_row + segment.passage_range(number)[0]
+        self._corpus = corpus
+
+    def match(self, start: int, end: int, wanted: str) -> Match:
+        """The match at these characters."""
+        text = self.document.text
+        first = max(bisect_right(self._ranges, (start, len(text))) - 1, 0)
+        last = first
+        while self._ranges[last][1] < end and last + 1 < len(self._ranges):
+            last += 1
+        begin, until = min(self._ranges[first][0], start), max(self._ranges[last][1], end)
+        row = self._first_row + first
+        has_passages = row < self.segment.last_row
+        return Match(
+            document_id=self.document.id,
+            title=self.document.title,
+            passage=row,
+            start=start,
+            end=end,
+            context=text[begin:until],
+            score=1.0,
+            corpus=self._corpus.name,
+            context_start=begin,
+            source_map=self.document.source_map,
+            path=self._corpus.passage(row).path(start) if has_passages else (),
+            degree=degree(wanted, text[start:end]),
+        )
 
 
 def occurrences(wanted: Wanted, document: Folded) -> Iterator[tuple[int, int]]:
