@@ -7,6 +7,7 @@ decides a verdict.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,7 +20,7 @@ from quoth.corpus.exact.nearest import MOST_CHARACTERS, Shown, around, cuts, nea
 from quoth.errors import InputError
 from quoth.records import Evidence
 from quoth.text.boundaries import begins_note
-from quoth.text.folding import Folded, fold_with_places
+from quoth.text.folding import fold, fold_with_places
 from quoth_sources.source_map import as_json
 
 Status = Literal["verbatim", "typographic", "elided", "altered", "absent", "unreadable"]
@@ -33,6 +34,8 @@ LEAST_WORDS = 3
 """Of a part beside an ellipsis; fewer occur in order by chance."""
 LEAST_COMMON = 0.5
 """The share of a quotation's letters that the nearest place must have for it to be altered, not absent."""
+_COMPARED = 3
+"""Passages that are compared character by character, of those with most words in common."""
 _SPOTS = 200
 """Places that are compared: beyond these a better one is not looked for."""
 _CHUNK = re.compile(r"(?s).{400,1000}?[.!?。][\"'”’»)]*(?=\s)|.{1,1000}(?=\s|$)|.{1,1000}")
@@ -88,43 +91,10 @@ class Spot(NamedTuple):
 
 
 def places(corpora: Sequence[Corpus], text: str, limit: int) -> Iterator[Spot]:
-    """Where a text occurs but for typography and case, as `quoth.corpus.exact.find` defines it."""
-    wanted = Wanted.of(text)
+    """Where a text occurs but for typography and case."""
     for corpus in corpora:
-        for document_id, folded in _folded(corpus):
-            if wanted.text not in folded.text:
-                continue
-            for start, end in occurrences(wanted, folded):
-                yield Spot(corpus, document_id, *folded.source(start, end))
-                if not (limit := limit - 1):
-                    return
-
-
-def _folded(corpus: Corpus) -> Sequence[tuple[str, Folded]]:
-    return _all_folded(_Same(corpus)) if not corpus.condition else [*_fold_all(corpus)]
-
-
-class _Same:
-    """A corpus as a key: equal if path and snapshot are."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self.corpus, self._key = corpus, (corpus.path, corpus.snapshot)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-
-@lru_cache(maxsize=2)
-def _all_folded(same: _Same) -> Sequence[tuple[str, Folded]]:
-    return [*_fold_all(same.corpus)]
-
-
-def _fold_all(corpus: Corpus) -> Iterator[tuple[str, Folded]]:
-    for document in corpus.documents():
-        yield document.id, fold_with_places(document.text)
+        for match in corpus.find(text, limit):
+            yield Spot(corpus, match.document_id, match.start, match.end)
 
 
 class Part(NamedTuple):
@@ -344,12 +314,23 @@ class Judge:
     def __init__(self, corpora: Sequence[Corpus], most: int = 10) -> None:
         self._corpora, self._most = corpora, most
         self._shown = lru_cache(maxsize=64)(self._read)
+        self._around = lru_cache(maxsize=4)(self._best_around)
 
     def _read(self, corpus: Corpus, document_id: str) -> Shown:
         segment = corpus.segment_of(corpus.rows_of(document_id)[0])
         number = segment.find(document_id)
         assert number is not None
         return Shown(corpus, segment, number)
+
+    def _best_around(self, text: str) -> list[tuple[Shown, int, int]]:
+        """BM25's best passages with what is around them, those with most of the text's words first."""
+        words = Counter(fold(text).split())
+
+        def common(place: tuple[Shown, int, int]) -> int:
+            shown, first, last = place
+            return (words & Counter(fold(shown.text[first:last]).split())).total()
+
+        return sorted((each for corpus in self._corpora for each in around(corpus, text)), key=common, reverse=True)
 
     def __call__(self, text: str) -> Verdict:
         """The verdict on a quotation, without regard to a source that is named."""
@@ -399,11 +380,10 @@ class Judge:
                 yield View(shown, max(spot.start - reach, 0), min(spot.end + reach, len(shown.text)))
         if len(text) > MOST_CHARACTERS * 4:
             return
-        for corpus in self._corpora:
-            for shown, first, last in around(corpus, text):
-                view = View(shown, max(first, 0), min(last, len(shown.text)), without_notes=True)
-                if view.has_notes:
-                    yield view
+        for shown, first, last in self._around(text):
+            view = View(shown, first, min(last, len(shown.text)), without_notes=True)
+            if view.has_notes:
+                yield view
 
     def _elided(self, verdict: Verdict, parted: Parted, whole: Part, view: View) -> Verdict | None:
         """The verdict if a quotation is in a view as a whole, or all of its parts are."""
@@ -436,7 +416,7 @@ class Judge:
     def _nearest(self, verdict: Verdict, part: Part) -> Verdict:
         """The verdict on a quotation that occurs nowhere: what is nearest to it."""
         best: tuple[float, int, Evidence, list[Change]] | None = None
-        for shown, first, last in (each for corpus in self._corpora for each in around(corpus, part.text)):
+        for shown, first, last in self._around(part.text)[:_COMPARED]:
             if (near := nearest_part(part.text, shown.text, first, last)) is None:
                 continue
             edits, start, end = near[0], *_uncut(shown.text, *near[1:])
