@@ -45,7 +45,7 @@ _BLOCK = re.compile(r"(?m)(?:^[ \t]{0,3}>[^\n]*(?:\n|\Z)(?:[ \t]*[^\s>#*+\-`][^\
 _BEHIND = re.compile(r"[ \t]*>[ \t>]*")
 _LABEL = re.compile(r"\W*(?:\[!|\*\*|__|[A-Z][\w ]{0,24}:)|.*[:,]\s*$", re.DOTALL)
 """How a note or an example in place of a block quote begins or ends."""
-_NO_PROSE = re.compile(rf"[=\\\\]|://|\A[^\s{character_class(code_points(UNSPACED_BLOCKS))}]*\Z")
+_NO_PROSE = re.compile(rf"=|\\\w|://|\A[^\s{character_class(code_points(UNSPACED_BLOCKS))}]*\Z")
 _SECTION = re.compile(r"\d\.\d[\d.]*,?\s*\Z")
 """What comes before the title of a section: 4.1.3, “…”."""
 _ATTRIBUTION = re.compile(r"(?:(?<=[.!?…\"”’»])|(?<=\A)|(?<=\n))\s*(?:—|–|--|―)\s*(?P<source>[^\n—]{1,160})\s*\Z")

@@ -343,7 +343,7 @@ class Judge:
             same = [each for each in spots if (each[1].changes, each[1].is_verbatim) == ([], spots[0][1].is_verbatim)]
             return replace(verdict, status=status, evidence=self._told(same))
         parted = Parted.of(text)
-        for view in self._views(text, parted):
+        for view in self._views(whole.text, parted):
             if found := self._elided(verdict, parted, whole, view):
                 return found
         if spots:
