@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quoth.cli.embed import make_vectors, tell_late
+from quoth.cli.find import make_indexes
 from quoth.cli.info import bytes_of
 from quoth.cli.inputs import Gone, Inputs
 from quoth.cli.models import changing, contents, open_corpus
@@ -72,6 +73,9 @@ def index(
     format: FormatName = None,
     header: Header = None,
     vectors: Vectors = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Also make the exact index, which find, trace and verify-quotes use.")
+    ] = False,
     ray: Ray = False,
     block: Block = None,
 ) -> None:
@@ -92,6 +96,8 @@ def index(
 
     if vectors and ray:
         raise InputError("--vectors does not work with --ray; leave it out, and use quoth embed --keys passages")
+    if exact and ray:
+        raise InputError("--exact does not work with --ray; leave it out, and use quoth embed --keys exact")
     if block and not ray:
         raise InputError(f"--block is {block}, which works with --ray only; leave it out")
     inputs = Inputs(docs, format, skip_bad, header, follow_links)
@@ -109,6 +115,8 @@ def index(
             raise
     inputs.report()
     _state(corpus, output)
+    if exact:
+        make_indexes([corpus], required=True)
     if not ray:
         make_vectors(corpus, vectors)
     inputs.finish()

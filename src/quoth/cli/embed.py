@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quoth.cli.find import make_indexes
 from quoth.cli.models import DENSE, ENTITIES, load_entities, load_searcher, quiet_libraries
 from quoth.cli.options import CorpusPlace, Keys, Ray, Setup
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size, visible
@@ -53,7 +54,10 @@ GPUs = Annotated[float, typer.Option("--gpus", help="With --ray: GPUs per task; 
 KeyKind = Annotated[
     Keys | None,
     typer.Option(
-        "--keys", metavar="KEYS", help="What to embed: tokens, passages or entities. Default: whatever --model uses."
+        "--keys",
+        metavar="KEYS",
+        help="What to embed: tokens, passages or entities; exact: make the exact index, which has no vectors. Default: "
+        "whatever --model uses.",
     ),
 ]
 OwnModel = Annotated[
@@ -99,7 +103,10 @@ def embed(
       quoth fill wiki.quoth --passages all "Hagios Demetrios is in [MASK]."
       quoth embed wiki.quoth --keys entities
       quoth search wiki.quoth --mode entity "Where was Nikos Kazantzakis born?"
+      quoth embed wiki.quoth --keys exact
     """
+    if keys == "exact":
+        return _make_exact(directory, model, ray)
     if memory is not None:
         bytes_named(memory)  # a bad amount is refused before the model is loaded
     from quoth.encoders.graph import prefer_pytorch
@@ -126,6 +133,16 @@ def embed(
         )
     passages = plural(corpus.num_passages, "passage")
     results().print(f"{directory}: {passages} embedded ({storage})", soft_wrap=True)
+
+
+def _make_exact(directory: str, model: str | None, ray: bool) -> None:
+    """The exact index, by which find, trace and verify-quotes look for texts. Raises InputError for other options."""
+    if ray or model is not None:
+        raise InputError("--keys exact needs no model and no cluster; leave --model and --ray out")
+    corpus = _open(directory, ray=False)
+    made = make_indexes([corpus], required=True)
+    told = plural(len(corpus.segments), "segment")
+    results().print(f"{directory}: exact index of {told}, {made} of them made now", soft_wrap=True)
 
 
 def make_vectors(corpus: "Corpus", wanted: bool | None) -> None:

@@ -38,6 +38,7 @@ PARTS = {
     "demo": ("demo",),
     "query": ("fill", "ask", "classify"),
     "search": ("search",),
+    "find": ("find",),
     "check": ("verify-quote", "verify-quotes"),
     "diff": ("diff",),
     "highlight": ("highlight",),

@@ -27,7 +27,7 @@ class Setup(NamedTuple):
     dtype: str | None = None
 
 
-Keys = Literal["tokens", "passages", "entities"]
+Keys = Literal["tokens", "passages", "entities", "exact"]
 Dtype = Literal["fp32", "bf16", "fp16", "int8", "auto"]
 VECTORS = "QUOTH_VECTORS"
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")

@@ -33,6 +33,8 @@ EXCERPT_LINES = 3
 LEAST_TEXT, MOST_TEXT = 20, 50
 LEAST_ANSWER = 0.001
 """The chance from which an answer behind the first is shown."""
+PLACE_CELLS = 120
+"""Of the words around a place, where there is no terminal."""
 MARGIN = "     "
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -141,6 +143,18 @@ def show_quote(console: Console, evidence: Evidence) -> None:
     cells = max(20, console.width - len(MARGIN) - 3 - cell_len(source))
     line = Text.assemble(MARGIN, ("│ ", "dim"), (source, "dim"))
     console.print(line.append_text(excerpt(evidence.context, *in_context(evidence), cells)), soft_wrap=True)
+
+
+def show_place(console: Console, place: Evidence, degree: str, corpus: str = "") -> None:
+    """Print a place on one line: its document, where it is there, and the words around it, as many as fit."""
+    where = str(place.locate() or f"{place.start:,}–{place.end:,}")
+    name = Text(printable(" ".join(filter(None, [corpus, place.document_id]))))
+    if console.is_terminal:
+        name.truncate(max(8, console.width // 3), overflow="ellipsis")
+    source = f"{name.plain} · {printable(where)} · {degree}  "
+    cells = max(20, console.width - cell_len(source)) if console.is_terminal else PLACE_CELLS
+    line = Text.assemble((source, "dim"))
+    console.print(line.append_text(excerpt(place.context, *in_context(place), cells)), soft_wrap=True)
 
 
 def show_best(console: Console, head: Text, predictions: Sequence[Prediction], rest: str = "") -> None:

@@ -13,9 +13,9 @@
     seen.json           the times of files that were read, only to save reading them again (`seen`)
     writer.lock         the pid of the writer, if there is one, and space that is freed when the disk is full
 
-`keys/<owner>/` has one owner, who holds its `writer.lock` while writing; so has `exact/`. A folder in it belongs to the segment it is
-named after, if any, and is sealed unless its name ends in .part or .tmp. Does not know what segments contain, or what
-others keep.
+`keys/<owner>/` has one owner, who holds its `writer.lock` while writing; so has `exact/`. A folder in it belongs to the
+segment it is named after, if any, and is sealed unless its name ends in .part or .tmp. Does not know what segments
+contain, or what others keep.
 """
 
 from contextlib import suppress

@@ -292,7 +292,8 @@ def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
 
 
 def _remove_damaged_side_tables(path: Path, done: Repairs) -> None:
-    """Remove the damaged folders of keys, moves and exact indexes, and with a folder all that belong to it (its name and a suffix)."""
+    """Remove the damaged folders of keys, moves and exact indexes, and with a folder all that belong to it (its name
+    and a suffix)."""
     folders = sealed_folders(path)
     for folder in folders:
         try:
@@ -302,8 +303,10 @@ def _remove_damaged_side_tables(path: Path, done: Repairs) -> None:
             belonging = (other for other in folders if other.parent == folder.parent and other.stem == folder.name)
             for other in {folder, *belonging}:
                 remove(other)
-            maker = "`quoth find` makes" if folder.parent.name == EXACT else f"`quoth embed {path}`, with the same model, makes"
-            done.repaired.append(f"{error}; removed {folder}: {maker} it again")
+            maker = f"`quoth embed {path}`, with the same model,"
+            if folder.parent.name == EXACT:
+                maker = f"`quoth embed {path} --keys exact`"
+            done.repaired.append(f"{error}; removed {folder}: {maker} makes it again")
 
 
 def intact_documents(path: Path, lost: Callable[[str], None]) -> Iterator[Document]:

@@ -238,8 +238,17 @@ def _unicode(text: str, at: int, end: int, case: bool) -> Iterator[tuple[str, in
 
 def _one_to_one(text: str, case: bool) -> str:
     """The changes that keep the number of characters."""
-    text = _MARK.sub('"', text.translate(_ONE_TO_ONE))
+    # Translating takes 40 ns a character, unless all are of ASCII; looking for the few that change, 4.
+    text = text.translate(_ONE_TO_ONE) if text.isascii() else _CHANGED.sub(_changed, text)
+    text = _MARK.sub('"', text)
     return text.casefold() if case else text
+
+
+_CHANGED = re.compile(f"[{re.escape(''.join(chr(at) for at, other in _ONE_TO_ONE.items() if chr(at) != other))}]")
+
+
+def _changed(character: re.Match[str]) -> str:
+    return _ONE_TO_ONE[ord(character[0])]
 
 
 _SLASH = {0x2044: "/", 0x2215: "/"}

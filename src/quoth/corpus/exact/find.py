@@ -82,7 +82,7 @@ def find(corpus: CorpusView, text: str, limit: int | None = None) -> list[Match]
     wanted = _wanted(text)
     if limit is not None:
         checked("limit", limit, Count, 10)
-    return list(islice(matches(corpus, wanted, text), limit))
+    return list(islice(matches(corpus, wanted, text, limit), limit))
 
 
 def count(corpus: CorpusView, text: str) -> int:
@@ -104,13 +104,13 @@ def count_places(corpus: CorpusView, wanted: Wanted) -> int:
     return total
 
 
-def matches(corpus: CorpusView, wanted: Wanted, text: str) -> Iterator[Match]:
-    """The matches of a string, the folding of a text, by row and position."""
+def matches(corpus: CorpusView, wanted: Wanted, text: str, limit: int | None = None) -> Iterator[Match]:
+    """The matches of a string, the folding of a text, by row and position: all, or the first so many and some more."""
     if wanted.is_wordless:
         places = _brute(corpus, wanted)
     else:
         places = chain.from_iterable(
-            _places(segment, index, _offsets(corpus, segment, index, wanted), wanted)
+            _places(segment, index, _offsets(corpus, segment, index, wanted, limit), wanted)
             for segment, index in indexes(corpus)
         )
     shown: Shown | None = None
@@ -136,15 +136,20 @@ def _wanted(text: str) -> Wanted:
     return Wanted.of(text)
 
 
-def _offsets(corpus: CorpusView, segment: Segment, index: Suffixes, wanted: Wanted) -> Offsets:
-    """The bytes of a segment at which the first word of a match begins."""
-    offsets_W = index.find(wanted.pattern)
-    if len(offsets_W) and corpus.num_deleted(segment):
+def _offsets(corpus: CorpusView, segment: Segment, index: Suffixes, wanted: Wanted, most: int | None = None) -> Offsets:
+    """The bytes of a segment at which the first words of matches begin: of all, or of the first so many and others."""
+    num_deleted = corpus.num_deleted(segment)
+    offsets_W = index.find(wanted.pattern, None if num_deleted or wanted.first else most)
+    if len(offsets_W) and num_deleted:
         offsets_W = offsets_W[~corpus.deleted(segment, index.documents_of(offsets_W))]
-    if not wanted.first or not len(offsets_W):
+    if not wanted.first:
         return offsets_W
-    kept = [offset for offset, place in _located(segment, index, offsets_W, wanted) if place]
-    return np.array(kept, offsets_W.dtype)
+    before = wanted.text[: wanted.first].encode()
+    told = [(offset, index.is_behind(before, offset)) for offset in offsets_W.tolist()]
+    unsure_W = np.array([offset for offset, is_behind in told if is_behind is None], offsets_W.dtype)
+    sure = [offset for offset, is_behind in told if is_behind]
+    kept = [offset for offset, place in _located(segment, index, unsure_W, wanted) if place]
+    return np.array(sorted([*sure, *kept]), offsets_W.dtype)
 
 
 def _places(

@@ -96,8 +96,13 @@ def _write(corpus: Path, lacking: list[Segment], progress: Progress | None) -> N
 def _following(segments: list[Segment], progress: Progress | None) -> Iterator[tuple[Segment, Callable[[int], None]]]:
     """Each segment, and what receives how many of its bytes are done."""
     total, done = sum(segment.num_bytes for segment in segments), 0
+
+    def tell(before: int, here: int) -> None:
+        if progress is not None:
+            progress(before + here, total)
+
     for segment in segments:
-        yield segment, lambda bytes, before=done: progress(before + bytes, total) if progress else None
+        yield segment, partial(tell, done)
         done += segment.num_bytes
 
 

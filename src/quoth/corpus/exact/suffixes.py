@@ -15,7 +15,6 @@ Shape suffixes: W words, S samples, N folded bytes, C characters.
 
 from __future__ import annotations
 
-import mmap
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -31,7 +30,7 @@ from quoth.arrays import open_array, save_array
 from quoth.corpus.segment import Segment
 from quoth.errors import CorruptionError
 from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, read_json
-from quoth.text.folding import FOLDING_VERSION, fold, fold_with_places, is_plain, is_word_end, word_starts
+from quoth.text.folding import FOLDING_VERSION, fold, fold_with_places, is_plain, is_word_end
 
 FACTS: Fields = {"format": (int,), "segment": (str,), "folding": (int,), "unicode": (str,), "parts": (int,)}
 FORMAT = 1
@@ -41,7 +40,7 @@ SAMPLE = 16
 PART_BYTES = 48 << 20
 FEW = 8
 """Places that are looked at one by one rather than bounded by searches."""
-_AT_A_TIME = 1 << 22
+_AT_A_TIME = 1 << 18
 _FIRST_LOOK = 48
 _UNSAFE = b"\xff"
 Progress = Callable[[int], None]
@@ -87,10 +86,19 @@ class Suffixes:
         """How often a pattern occurs."""
         return sum(last - first for part in self._parts for first, last in self._ranges(*part, pattern))
 
-    def find(self, pattern: Pattern) -> Offsets:
-        """The bytes at which it occurs, ascending."""
+    def find(self, pattern: Pattern, most: int | None = None) -> Offsets:
+        """The bytes at which it occurs, ascending: all, or the first so many."""
         found = [part[0][first:last] for part in self._parts for first, last in self._ranges(*part, pattern)]
-        return np.sort(np.concatenate([np.empty(0, np.uint32), *found]))
+        offsets_W = np.concatenate([np.empty(0, np.uint32), *found])
+        if most is not None and most < len(offsets_W):
+            offsets_W = np.partition(offsets_W, most)[:most]
+        return np.sort(offsets_W)
+
+    def is_behind(self, before: bytes, offset: int) -> bool | None:
+        """Whether these folded bytes are right before a word; None if only the folding of what is before them tells."""
+        begin = self._texts_D2.item(self.document_of(offset), 0)
+        raw = self._blob[max(begin, offset - len(before) - 2) : offset].translate(_simple())
+        return raw.endswith(before) if _safe(raw) < 0 else None
 
     def text_begin(self, document: int) -> int:
         """The byte at which a document's text begins."""
@@ -239,7 +247,7 @@ def _safe(folded: bytes) -> int:
     """Where, in what `_simple` made, folding may have made something else; -1 if nowhere."""
     at = folded.find(_UNSAFE)
     for several in (b"  ", b"..", b". ."):
-        if 0 <= (found := folded.find(several)) and (found < at or at < 0):
+        if (found := folded.find(several)) >= 0 and (found < at or at < 0):
             at = found
     return at
 
@@ -289,9 +297,7 @@ def _bytes_at(encoded: bytes, at_W: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.flatnonzero((np.frombuffer(encoded, np.uint8) & 0xC0) != 0x80)[at_W]
 
 
-def _sorted(
-    whole: bytearray, is_start_N: NDArray[np.bool_], offset_W: Offsets
-) -> tuple[Offsets, NDArray[np.uint8]]:
+def _sorted(whole: bytearray, is_start_N: NDArray[np.bool_], offset_W: Offsets) -> tuple[Offsets, NDArray[np.uint8]]:
     """The bytes of words, sorted by the folded text up to its document's end, and the samples."""
     from pydivsufsort import divsufsort
 
@@ -304,11 +310,11 @@ def _sorted(
         sorted_N[size : size + len(kept)] = kept
         size += len(kept)
     sorted_W = sorted_N[:size].copy()
-    del sorted_N, block
     characters_N = np.frombuffer(whole, np.uint8)
     sampled_S16 = sorted_W[::STEP, None].astype(np.int64) + np.arange(SAMPLE)
     samples_S16 = characters_N[np.minimum(sampled_S16, len(whole) - 1)]
     samples_S16[np.logical_or.accumulate(samples_S16 == 0, axis=1)] = 0
-    offset_N = np.empty(len(whole), offset_W.dtype)
+    is_free = sorted_N.itemsize == offset_W.itemsize
+    offset_N = sorted_N.view(offset_W.dtype) if is_free else np.empty(len(whole), offset_W.dtype)
     offset_N[is_start_N] = offset_W
     return offset_N[sorted_W], samples_S16
