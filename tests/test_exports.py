@@ -8,6 +8,7 @@ import pytest
 import quoth
 
 RECORDS = [
+    "Change",
     "Citation",
     "Cost",
     "Document",
@@ -28,6 +29,7 @@ RECORDS = [
     "Shortfall",
     "TaggedSpan",
     "TaggedText",
+    "Verdict",
     "Verification",
 ]
 NAMES = [
@@ -46,6 +48,7 @@ NAMES = [
     "load",
     "read_documents",
     "verify_quote",
+    "verify_quotes",
 ]
 
 

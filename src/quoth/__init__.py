@@ -15,9 +15,9 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.answers.options import FillOptions as FillOptions
     from quoth.corpus.corpus import Corpus as Corpus
     from quoth.corpus.documents import read_documents as read_documents
-    from quoth.corpus.exact.cite import Citation as Citation
     from quoth.corpus.exact.changed import Change as Change
     from quoth.corpus.exact.checking import verify_quotes as verify_quotes
+    from quoth.corpus.exact.cite import Citation as Citation
     from quoth.corpus.exact.cite import cite as cite
     from quoth.corpus.exact.gate import Verdict as Verdict
     from quoth.corpus.exact.quotes import Verification as Verification

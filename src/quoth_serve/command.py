@@ -343,9 +343,9 @@ def mcp(
 ) -> None:
     """Let assistants ask corpora, by the Model Context Protocol.
 
-    The tools are ask, fill, search, read, verify_quote and check_text; none of them writes. Documents are resources too,
-    quoth://CORPUS/DOCUMENT_ID. Models are loaded when they are first needed, and documents that are added later are
-    found at once. Requires pip install '.\\[mcp]' in a clone of Quoth.
+    The tools are ask, fill, search, read, verify_quote and check_text; none of them writes. Documents are resources
+    too, quoth://CORPUS/DOCUMENT_ID. Models are loaded when they are first needed, and documents that are added later
+    are found at once. Requires pip install '.\\[mcp]' in a clone of Quoth.
 
     \b
     Example:

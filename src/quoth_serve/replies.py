@@ -159,7 +159,9 @@ class Change(Reply):
     document_id: str
     source_start: Number
     source_end: Number
-    concerns: Annotated[list[str], Field(description="number, date, name, negation, modal, sign; else case, … or word.")]
+    concerns: Annotated[
+        list[str], Field(description="number, date, name, negation, modal, sign; else case, … or word.")
+    ]
 
 
 class Verified(Reply):

@@ -36,7 +36,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
         ("", "verbatim", ""),
         (" (carmen.md)", "verbatim", "carmen.md"),
         (" (operas/carmen.md, p. 3)", "verbatim", "operas/carmen.md"),
-        (" ([there](https://example.org/operas/carmen.md#acts))", "verbatim", "https://example.org/operas/carmen.md#acts"),
+        (
+            " ([there](https://example.org/operas/carmen.md#acts))",
+            "verbatim",
+            "https://example.org/operas/carmen.md#acts",
+        ),
         (" (Carmen, an opera)", "verbatim", "Carmen, an opera"),
         (" (Carmen, an Opera, p. 3)", "verbatim", "Carmen, an Opera"),
         (" (operas/faust.md)", "altered", "operas/faust.md"),  # it says five

@@ -54,7 +54,7 @@ class Change:
 
 
 class Token(NamedTuple):
-    """A word, number or mark: folded, its range and its spelling; `is_free` if its first letter may have either case."""
+    """A word, number or mark: folded, its range, its spelling, and whether its first letter may have either case."""
 
     folded: str
     start: int
@@ -175,5 +175,7 @@ def _moved(changes: Iterable[Change]) -> Iterator[Change]:
     for each in known:
         words = (each.quoted or each.source).casefold()
         is_moved = each.kind in ("added", "missing") and added[words] and missing[words]
-        same = each.kind == "changed" and sorted(each.quoted.casefold().split()) == sorted(each.source.casefold().split())
+        same = each.kind == "changed" and sorted(each.quoted.casefold().split()) == sorted(
+            each.source.casefold().split()
+        )
         yield replace(each, kind="moved") if is_moved or (same and "case" not in each.concerns) else each

@@ -6,7 +6,7 @@ Knows drafts, and how a source is named: by id, title or file. Does not know wha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -65,35 +65,39 @@ class Checker:
         text = draft if isinstance(draft, str) else (draft.document if isinstance(draft, Draft) else draft).text
         if any("\ud800" <= each <= "\udfff" for each in text):
             raise InputError("the text is not valid Unicode (half of a surrogate pair); give Unicode text")
-        return [self._verdict(each) for each in quotations(draft)]
+        return [
+            replace(self._verdict(each), quote=each.text, start=each.start, end=each.end) for each in quotations(draft)
+        ]
 
     def _verdict(self, quotation: Quotation) -> Verdict:
-        place = {"quote": quotation.text, "start": quotation.start, "end": quotation.end}
+        """The verdict by the source that is named, if there is one; then by all corpora."""
         source, named = self._named(quotation.source)
-        if not source:
-            return replace(self._judge(quotation.text), **place)
         found = [self._judge_of(*each)(quotation.text) for each in named]
         best = min(found, key=lambda each: (not each.is_faithful, each.status == "absent"), default=None)
         if best is not None and best.is_faithful:
-            return replace(best, **place, source=source)
-        anywhere = self._judge(quotation.text)
+            return replace(best, source=source)
+        anywhere = replace(self._judge(quotation.text), source=source)
+        if not source:
+            return anywhere
         if best is None or all(self._is_empty(*each) for each in named):
-            status = anywhere.status if anywhere.is_faithful else "unreadable"
-            kept = anywhere if anywhere.is_faithful else replace(anywhere, evidence=(), changes=())
-            return replace(kept, **place, status=status, source=source)
+            if anywhere.is_faithful:
+                return anywhere
+            return replace(anywhere, status="unreadable", evidence=(), changes=())
         if anywhere.is_faithful:  # in another document than the one that is named
             other = anywhere.evidence[0]
-            where = (other.document_id, other.document_id, other.start, other.end)
-            told = Change("source", source, 0, len(quotation.text), *where)
-            return replace(anywhere, **place, status="altered", changes=(told, *anywhere.changes), source=source)
-        return replace(best, **place, source=source)
+            place = (other.document_id, other.document_id, other.start, other.end)
+            told = Change("source", source, 0, len(quotation.text), *place)
+            return replace(anywhere, status="altered", changes=(told, *anywhere.changes))
+        return replace(best, source=source)
 
     def _named(self, said: str) -> tuple[str, list[tuple[Corpus, str]]]:
         """What of the words beside a quotation names a source, and the documents of that name; "" if nothing does."""
         if not said or said.startswith("#"):
             return "", []
         is_link = "://" in said or (" " not in said and ("/" in said or bool(_FILE.fullmatch(said))))
-        names = [said, _PAGE.sub("", said)] + ([file[0].strip() for file in _FILE.finditer(said)] if not is_link else [])
+        names = [said, _PAGE.sub("", said)] + (
+            [file[0].strip() for file in _FILE.finditer(said)] if not is_link else []
+        )
         for name in dict.fromkeys(names):
             if found := self._documents.get(_key(name)):
                 return name, found

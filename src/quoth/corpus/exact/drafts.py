@@ -32,7 +32,19 @@ LEAST_WORDS = 3
 MOST_TITLE_WORDS = 12
 MOST_SINGLE = 400
 """Characters between typed single marks: they look like apostrophes."""
-PAIRS = {"“": "”“", "„": "“”", "«": "»", "»": "«", "‹": "›", "‘": "’", "‚": "‘’", "「": "」", "『": "』", '"': '"', "'": "'"}
+PAIRS = {
+    "“": "”“",
+    "„": "“”",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "‘": "’",
+    "‚": "‘’",
+    "「": "」",
+    "『": "』",
+    '"': '"',
+    "'": "'",
+}
 """Opening marks, and those that close them."""
 _SINGLE = "‘‚'‹"
 _STRAIGHT = "\"'"
@@ -49,9 +61,13 @@ _NO_PROSE = re.compile(rf"=|\\\w|://|\A[^\s{character_class(code_points(UNSPACED
 _SECTION = re.compile(r"\d\.\d[\d.]*,?\s*\Z")
 """What comes before the title of a section: 4.1.3, “…”."""
 _ATTRIBUTION = re.compile(r"(?:(?<=[.!?…\"”’»])|(?<=\A)|(?<=\n))\s*(?:—|–|--|―)\s*(?P<source>[^\n—]{1,160})\s*\Z")
-_BESIDE = re.compile(r"[.,;:]?\s{0,2}(?:\((?P<paren>[^()\n]*(?:\([^()\n]*\)[^()\n]*)?)\)|\[(?P<text>[^\[\]\n]+)\](?:\((?P<href>[^()\s]+)\))?)")
+_BESIDE = re.compile(
+    r"[.,;:]?\s{0,2}(?:\((?P<paren>[^()\n]*(?:\([^()\n]*\)[^()\n]*)?)\)|\[(?P<text>[^\[\]\n]+)\](?:\((?P<href>[^()\s]+)\))?)"
+)
 _LINK = re.compile(r"\[([^\[\]\n]*)\]\(([^()\s]*)[^()\n]*\)")
-_MARKUP = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)|\[\^[^\[\]\s]+\]|<sup>.*?</sup>|</?[a-zA-Z][^<>]*>|\\(?=[!-/:-@\[-`{-~])")
+_MARKUP = re.compile(
+    r"!?\[([^\[\]\n]*)\]\([^()\n]*\)|\[\^[^\[\]\s]+\]|<sup>.*?</sup>|</?[a-zA-Z][^<>]*>|\\(?=[!-/:-@\[-`{-~])"
+)
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\S)(.+?)(?<=\S)\1(?![\w*])", re.DOTALL)
 _ANCHOR = re.compile(r"(?is)<a\b[^>]*\bhref\s*=\s*[\"']?([^\"'\s>]+)[^>]*>(.*?)</a>")
 _TAG = re.compile(r"<[^<>]*>")
@@ -250,7 +266,9 @@ def _is_quotation(said: str, before: str) -> bool:
     words = [each.cased for each in tokens(said) if each.is_word]
     if len(words) < LEAST_WORDS or _NO_PROSE.search(said) or _SECTION.search(before):
         return False
-    is_sentence = said.lstrip()[:1].isupper() or said.rstrip()[-1:] in tuple(".,;:!?…。！？") or is_unspaced_character(said[0])
+    is_sentence = (
+        said.lstrip()[:1].isupper() or said.rstrip()[-1:] in tuple(".,;:!?…。！？") or is_unspaced_character(said[0])
+    )
     if len(words) == LEAST_WORDS and not is_sentence:
         return False
     telling = [each for each in words if len(each) > 4 or each[:1].isupper()]
@@ -288,18 +306,18 @@ def _plain(text: str, draft: Draft) -> str:
     return unescape(_EMPHASIS.sub(r"\2", _MARKUP.sub(r"\1", text)))
 
 
-def _quoted(document: Document, path: Path, format: str) -> Iterator[tuple[int, int]]:
+def _quoted(document: Document, path: Path, format: str | None) -> Iterator[tuple[int, int]]:
     """The ranges that a file marks as quoted."""
     styled = _styled(path) if format == "docx" else set[str]()
     _, runs = runs_of(document.source_map, 0, len(document.text)) if document.source_map else ("", ())
     blocks = blocks_of(document)
     starts, last, answers = [block.start for block in blocks], -1, ""
     for start, end, *place in runs:
-        path = str(place[-1]).split(" > ")
-        names = [each.partition(":")[0] for each in path]
-        if "blockquote" in names or path[-1] in styled:
+        elements = str(place[-1]).split(" > ")
+        names = [each.partition(":")[0] for each in elements]
+        if "blockquote" in names or elements[-1] in styled:
             at = max(bisect_right(starts, start) - 1, 0)
-            whole = " > ".join(path[: names.index("blockquote") + 1]) if "blockquote" in names else ""
+            whole = " > ".join(elements[: names.index("blockquote") + 1]) if "blockquote" in names else ""
             before = document.text[: blocks[at].start].rstrip()
             if before.endswith("?") and at != last:
                 answers = whole  # an answer to a question, set in

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.changed import Change, Kind, compared, is_sign, tokens
 from quoth.corpus.exact.find import Wanted, occurrences
 from quoth.corpus.exact.nearest import MOST_CHARACTERS, Shown, around, cuts, nearest_part
-from quoth.errors import InputError
 from quoth.records import Evidence
 from quoth.text.boundaries import begins_note
 from quoth.text.folding import fold, fold_with_places
@@ -271,7 +271,7 @@ class Parted:
         if not self.parts:
             return False
         words = [sum(each.is_word for each in tokens(part.text)) for part in self.parts]
-        near = [*([] for _ in self.parts)]
+        near: list[list[Gap]] = [[] for _ in self.parts]
         for at, gaps in enumerate(self.gaps):
             near[at] += gaps
             near[at + 1] += gaps
@@ -284,7 +284,9 @@ class Parted:
 
     def in_order(self, view: View) -> list[Found]:
         """The places of the parts that follow each other with the least between them; empty if there are none."""
-        chains: list[tuple[int, list[Found]]] = [(0, [each]) for each in view.matches(self.parts[0])] if self.parts else []
+        chains: list[tuple[int, list[Found]]] = (
+            [(0, [each]) for each in view.matches(self.parts[0])] if self.parts else []
+        )
         for part, gaps in zip(self.parts[1:], self.gaps, strict=True):
             following = list[tuple[int, list[Found]]]()
             for found in view.matches(part):
@@ -392,7 +394,7 @@ class Judge:
         if not parted.can_be_elided or not (chain := parted.in_order(view)):
             return None
         changes = [_of_gap(gap, view, chain[0].start, chain[0].start) for gap in parted.edges]
-        for gaps, (one, other) in zip(parted.gaps, zip(chain, chain[1:], strict=False), strict=True):
+        for gaps, (one, other) in zip(parted.gaps, pairwise(chain), strict=True):
             changes += [_of_gap(gap, view, one.end, other.start) for gap in gaps]
         changes.sort(key=lambda each: each.start)
         evidence = tuple(_place(view, each) for each in chain)

@@ -15,9 +15,9 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.changed import Change
 from quoth.corpus.exact.gate import Judge, Status
 from quoth.corpus.exact.nearest import NEAREST, Shown, cuts, nearest
-from quoth.errors import InputError, UnknownDocumentError, brief
+from quoth.errors import InputError
 from quoth.fields import Count, checked
-from quoth.records import Document, Evidence
+from quoth.records import Evidence
 from quoth.text.boundaries import STOP_WORDS, begins_note
 from quoth.text.terms import analyse
 from quoth_sources.source_map import as_json
@@ -143,21 +143,6 @@ def _occurrences(corpus: Corpus, words: Sequence[str], longest: bytes) -> Iterat
 def _as_typed(word: str) -> str:
     """A pattern of the word with its quotation marks straight or curly."""
     return _MARK.sub(lambda mark: _SINGLE if mark[0] in _SINGLE else _DOUBLE, re.escape(word))
-
-
-def documents_of(corpora: Sequence[Corpus], document_id: str) -> list[tuple[Corpus, Document]]:
-    """The documents with an id, and the corpora that have them. Raises UnknownDocumentError if there is none."""
-    found = []
-    for corpus in corpora:
-        try:
-            found.append((corpus, corpus.document(document_id)))
-        except UnknownDocumentError:
-            if len(corpora) == 1:
-                raise
-    if not found:
-        names = ", ".join(each.name for each in corpora)
-        raise UnknownDocumentError(f"document {brief(document_id)} is in none of the corpora {names}")
-    return found
 
 
 def word_ranges(query: str, text: str) -> list[tuple[int, int]]:
