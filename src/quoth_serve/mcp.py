@@ -23,8 +23,8 @@ from pydantic import BaseModel, Field
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.changed import Change
+from quoth.corpus.exact.changed import Status as QuoteStatus
 from quoth.corpus.exact.checking import Checker
-from quoth.corpus.exact.gate import Status as QuoteStatus
 from quoth.corpus.exact.quotes import verify_in
 from quoth.corpus.view import documents_of, notes_of, parts
 from quoth.corpus.where import EXAMPLE

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from quoth.corpus.exact.gate import Status as Verdict
+from quoth.corpus.exact.changed import Status as Verdict
 from quoth.records import NOT_FOUND, Match
 from quoth.records import Status as AnswerStatus
 from quoth_serve.requests import MOST, Number

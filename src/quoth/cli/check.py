@@ -148,7 +148,7 @@ def verify_quotes(
 
 def _failing(fail_on: str) -> list[str]:
     """The verdicts that fail. Raises InputError for a word that is no verdict."""
-    from quoth.corpus.exact.gate import STATUSES
+    from quoth.corpus.exact.changed import STATUSES
 
     names = [each.strip() for each in fail_on.split(",") if each.strip()]
     if names == ["none"]:

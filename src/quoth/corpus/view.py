@@ -184,6 +184,10 @@ class CorpusView:
         snapshot = self._snapshot
         return (segment.id(number) for segment in snapshot.segments for number in snapshot.live_documents(segment))
 
+    def locate(self, document_id: str) -> tuple[Segment, int]:
+        """The segment that contains a document, and its number there. Raises UnknownDocumentError."""
+        return self._snapshot.locate(document_id)
+
     def names(self) -> Iterator[tuple[str, str]]:
         """The id and the title of every document of the snapshot, in the order in which they were added."""
         snapshot = self._snapshot

@@ -21,7 +21,22 @@ def texts(draft: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "marked",
-    ["“{}”", '"{}"', "„{}“", "„{}”", "«{}»", "« {} »", "»{}«", "‘{}’", "'{}'", "‚{}‘", "‹{}›", "「{}」", "『{}』"],
+    [
+        "“{}”",
+        '"{}"',
+        "„{}“",
+        "„{}”",
+        "”{}”",
+        "«{}»",
+        "« {} »",
+        "»{}«",
+        "‘{}’",
+        "'{}'",
+        "‚{}‘",
+        "‹{}›",
+        "「{}」",
+        "『{}』",
+    ],
 )
 @pytest.mark.parametrize("words", ["the end is near", "Nobody was there, it's said."])
 def test_marks_of_any_language(marked: str, words: str) -> None:

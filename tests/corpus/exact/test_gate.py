@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth import Corpus, Document, Verdict
-from quoth.corpus.exact.changed import compared
-from quoth.corpus.exact.gate import MOST_APART, Judge, Status
+from quoth.corpus.exact.changed import Status, compared
+from quoth.corpus.exact.gate import MOST_APART, Judge
 from quoth.corpus.exact.nearest import MOST_CHARACTERS
 
 FILLING = "Nothing of interest was said about any of it for a long while. " * 50

@@ -1,4 +1,5 @@
-"""How a quotation differs from its source: the words changed, missing and added, and the kinds of change.
+"""How a quotation differs from its source: the names of verdicts, the words changed, missing and added, and the kinds
+of change.
 
 Knows words, digits, capitals, and the words of `negations`. Does not know corpora, or what makes a quotation faithful.
 """
@@ -18,6 +19,9 @@ from quoth.corpus.dates import is_month
 from quoth.corpus.exact.negations import MODALS, NEGATED, NEGATIONS
 from quoth.text.folding import UNSPACED_BLOCKS, character_class, code_points, fold, fold_with_places
 
+Status = Literal["verbatim", "typographic", "elided", "altered", "absent", "unreadable"]
+STATUSES: tuple[Status, ...] = ("verbatim", "typographic", "elided", "altered", "absent", "unreadable")
+FAITHFUL = STATUSES[:3]
 Kind = Literal["changed", "missing", "added", "moved", "replaced", "omitted", "apart", "source"]
 """`missing` from the quotation, or `added` to it; `moved`: in another order. `replaced` by what stands in brackets, or
 `omitted` by an ellipsis, as the quotation itself says. `apart`: its parts occur, but not near each other and in order;
@@ -29,9 +33,11 @@ LOUD = ("number", "date", "name", "negation", "modal", "sign")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference: `text[start:end]` of the quotation is `quoted`, `document.text[source_start:source_end]` is
-    `source`. `concerns` says whether a number, date, name, negation, modal or sign differs, else whether case,
-    punctuation or a word does."""
+    """One difference between a quotation and its source.
+
+    `quote[start:end]` is `quoted`, and `document.text[source_start:source_end]` is `source`. `concerns` says whether a
+    number, date, name, negation, modal or sign differs, and whether case, punctuation or a word does.
+    """
 
     kind: Kind
     quoted: str
@@ -47,10 +53,6 @@ class Change:
     def is_loud(self) -> bool:
         """Whether a number, date, name, negation, modal or sign differs."""
         return any(each in LOUD for each in self.concerns)
-
-    def after(self, shift: int) -> Change:
-        """The same of a part of a quotation that begins at this character."""
-        return replace(self, start=self.start + shift, end=self.end + shift)
 
 
 class Token(NamedTuple):

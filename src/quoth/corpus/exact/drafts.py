@@ -30,28 +30,18 @@ from quoth_sources.worker import Worker
 LEAST_WORDS = 3
 """Of a quotation in marks: fewer are a term, a name or a word held at a distance."""
 MOST_TITLE_WORDS = 12
+MOST_MARKS = 100
+"""Marks of one kind between those of a quotation."""
 MOST_SINGLE = 400
 """Characters between typed single marks: they look like apostrophes."""
-PAIRS = {
-    "“": "”“",
-    "„": "“”",
-    "«": "»",
-    "»": "«",
-    "‹": "›",
-    "‘": "’",
-    "‚": "‘’",
-    "「": "」",
-    "『": "』",
-    '"': '"',
-    "'": "'",
-}
+PAIRS = dict(pair.split(" ") for pair in "“ ”|„ “”|” ”|« »|» «|‹ ›|‘ ’|‚ ‘’|「 」|『 』|\" \"|' '".split("|"))
 """Opening marks, and those that close them."""
 _SINGLE = "‘‚'‹"
 _STRAIGHT = "\"'"
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
 _CODE = re.compile(
-    r"(?ms)^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)|(`+)(?!`).+?(?<!`)\2(?!`)|<!--.*?-->|<[a-zA-Z/][^<>]*>|\{%.*?%\}"
-    r"|\{\{.*?\}\}|\A---\n.*?^---$"
+    r"(?ms)^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)|(`+)(?!`).{1,2000}?(?<!`)\2(?!`)|\A---\n.*?^---$"
+    r"|<!--.{,5000}?-->|<[a-zA-Z/][^<>]*>|\{%.{,500}?%\}|\{\{.{,500}?\}\}"
 )
 _BLOCK = re.compile(r"(?m)(?:^[ \t]{0,3}>[^\n]*(?:\n|\Z)(?:[ \t]*[^\s>#*+\-`][^\n]*(?:\n|\Z))*)+")
 _BEHIND = re.compile(r"[ \t]*>[ \t>]*")
@@ -68,7 +58,7 @@ _LINK = re.compile(r"\[([^\[\]\n]*)\]\(([^()\s]*)[^()\n]*\)")
 _MARKUP = re.compile(
     r"!?\[([^\[\]\n]*)\]\([^()\n]*\)|\[\^[^\[\]\s]+\]|<sup>.*?</sup>|</?[a-zA-Z][^<>]*>|\\(?=[!-/:-@\[-`{-~])"
 )
-_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\S)(.+?)(?<=\S)\1(?![\w*])", re.DOTALL)
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\S)(.{1,1000}?)(?<=\S)\1(?![\w*])", re.DOTALL)
 _ANCHOR = re.compile(r"(?is)<a\b[^>]*\bhref\s*=\s*[\"']?([^\"'\s>]+)[^>]*>(.*?)</a>")
 _TAG = re.compile(r"<[^<>]*>")
 
@@ -222,10 +212,10 @@ def _in_marks(draft: Draft, text: str, first: int, last: int) -> Iterator[Quotat
 def _opens(text: str, at: int, first: int, last: int) -> bool:
     before, after = text[at - 1] if at > first else " ", text[at + 1] if at + 1 < last else " "
     mark = text[at]
-    if mark in "«»‹„‚「『“":
-        if mark == "»":
-            return (before.isspace() or before in "([—–-") and not after.isspace()
-        return not (mark == "“" and before.isalnum())
+    if mark == "»":
+        return (before.isspace() or before in "([—–-") and not after.isspace()
+    if mark in "«‹„‚「『“":
+        return mark != "“" or not before.isalnum()
     if before.isalnum() or after.isspace() or before in _STRAIGHT:
         return False
     return mark != "'" or after.isalpha()
@@ -233,21 +223,23 @@ def _opens(text: str, at: int, first: int, last: int) -> bool:
 
 def _closing(text: str, at: int, last: int) -> int | None:
     """Where the mark that closes another is; None if none does in the paragraph."""
-    mark, depth = text[at], 1
+    mark, depth, seen = text[at], 1, 0
     for place in range(at + 1, min(last, at + MOST_SINGLE) if mark == "'" else last):
         each = text[place]
         if each not in PAIRS[mark] and each != mark:
             continue
+        if (seen := seen + 1) > MOST_MARKS:
+            return None
         before, after = text[place - 1], text[place + 1] if place + 1 < last else " "
         if mark in "'‘‚":
             if each in PAIRS[mark] and not before.isspace() and not after.isalnum() and _num_words(text[at:place]) > 0:
                 return place
-        elif mark == '"':
+        elif mark in '"”':
             if not before.isspace() and not after.isalnum():
                 return place
             if before.isspace() and not after.isspace():
                 return None  # another begins: this one was no opening mark
-        elif each in PAIRS[mark] and not (mark == "“" and each == "“"):
+        elif each in PAIRS[mark]:
             depth -= 1
             if not depth:
                 return place

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.changed import Change, Kind, compared, is_sign, tokens
+from quoth.corpus.exact.changed import FAITHFUL, Change, Kind, Status, compared, is_sign, tokens
 from quoth.corpus.exact.find import Wanted, occurrences
 from quoth.corpus.exact.nearest import MOST_CHARACTERS, Shown, around, cuts, nearest_part
 from quoth.records import Evidence
@@ -23,9 +23,6 @@ from quoth.text.boundaries import begins_note
 from quoth.text.folding import fold, fold_with_places
 from quoth_sources.source_map import as_json
 
-Status = Literal["verbatim", "typographic", "elided", "altered", "absent", "unreadable"]
-STATUSES: tuple[Status, ...] = ("verbatim", "typographic", "elided", "altered", "absent", "unreadable")
-FAITHFUL = STATUSES[:3]
 MOST_APART = 2000
 """Characters that one ellipsis may leave out."""
 MOST_REPLACED = 100
@@ -120,16 +117,17 @@ class Part(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A place of a part, and how it differs."""
+    """A place of a part, how it differs, and the share of the part's letters that it has."""
 
     start: int
     end: int
     changes: list[Change]
     is_verbatim: bool
+    common: float = 1.0
 
 
 def at_place(part: Part, document_id: str, text: str, start: int, end: int) -> Found:
-    """A place that has the folded characters of a part: is it a whole one, in the same case?"""
+    """A place that has the characters of a part, or is near it: is it a whole one, and how does it differ?"""
     first, last = start, end
     while _cut_before(text, first):
         first -= 1
@@ -137,14 +135,14 @@ def at_place(part: Part, document_id: str, text: str, start: int, end: int) -> F
         last += 1
     found = text[first:last]
     is_same = (first, last) == (start, end) and found.split() == part.text.split()
-    changes = [] if is_same else compared(part.text, part.start, found, first, document_id).changes
+    changes, common = ([], 1.0) if is_same else compared(part.text, part.start, found, first, document_id)
     after = text[last : last + 3].lstrip(f"{_MARKS} ")[:1]
     asks = next((each for each in part.tail if each in "!?"), "")
     if asks != after and (asks or (after in ("!", "?") and part.tail[:1] == ".")):
         place = (part.tail, part.end, part.end + len(part.tail), after, document_id, last, last + len(after))
         changes = [*changes, Change("changed", *place, ("punctuation",))]
     beside = text[max(start - len(part.head), 0) : start], text[end : end + len(part.tail)]
-    return Found(first, last, changes, is_same and beside == (part.head, part.tail))
+    return Found(first, last, changes, is_same and beside == (part.head, part.tail), common)
 
 
 def _cut_before(text: str, at: int) -> bool:
@@ -283,10 +281,9 @@ class Parted:
         return bool(self.edges or self.gaps) and sum(words) >= LEAST_WORDS and enough and not numbers
 
     def in_order(self, view: View) -> list[Found]:
-        """The places of the parts that follow each other with the least between them; empty if there are none."""
-        chains: list[tuple[int, list[Found]]] = (
-            [(0, [each]) for each in view.matches(self.parts[0])] if self.parts else []
-        )
+        """The places of the parts that follow each other with the least between them; empty if there are none.
+        There is a part."""
+        chains: list[tuple[int, list[Found]]] = [(0, [each]) for each in view.matches(self.parts[0])]
         for part, gaps in zip(self.parts[1:], self.gaps, strict=True):
             following = list[tuple[int, list[Found]]]()
             for found in view.matches(part):
@@ -319,10 +316,7 @@ class Judge:
         self._around = lru_cache(maxsize=4)(self._best_around)
 
     def _read(self, corpus: Corpus, document_id: str) -> Shown:
-        segment = corpus.segment_of(corpus.rows_of(document_id)[0])
-        number = segment.find(document_id)
-        assert number is not None
-        return Shown(corpus, segment, number)
+        return Shown(corpus, *corpus.locate(document_id))
 
     def _best_around(self, text: str) -> list[tuple[Shown, int, int]]:
         """BM25's best passages with what is around them, those with most of the text's words first."""
@@ -407,7 +401,8 @@ class Judge:
         for part, one in zip(parts, judged, strict=True):
             if one.status == "absent":
                 changes.append(Change("added", part.text, part.start, part.end, "", "", 0, 0, ("word",)))
-            changes += [each.after(part.start) for each in one.changes]
+            shift = part.start
+            changes += [replace(each, start=each.start + shift, end=each.end + shift) for each in one.changes]
             evidence += one.evidence[:1]
         if not evidence:
             return verdict
@@ -417,27 +412,18 @@ class Judge:
 
     def _nearest(self, verdict: Verdict, part: Part) -> Verdict:
         """The verdict on a quotation that occurs nowhere: what is nearest to it."""
-        best: tuple[float, int, Evidence, list[Change]] | None = None
+        near = list[tuple[Found, Evidence]]()
         for shown, first, last in self._around(part.text)[:_COMPARED]:
-            if (near := nearest_part(part.text, shown.text, first, last)) is None:
-                continue
-            edits, start, end = near[0], *_uncut(shown.text, *near[1:])
-            changes, common = compared(part.text, part.start, shown.text[start:end], start, shown.document_id)
-            if best is None or (common, -len(changes)) > best[:2]:
-                place = shown.place(start, end, 1 - edits / max(len(part.text), end - start))
-                best = common, -len(changes), place, changes
-        if best is None or best[0] < LEAST_COMMON:
+            if nearest := nearest_part(part.text, shown.text, first, last):
+                edits, start, end = nearest
+                found = at_place(part, shown.document_id, shown.text, start, end)
+                score = 1 - edits / max(len(part.text), end - start)
+                near.append((found, shown.place(found.start, found.end, score)))
+        best, place = max(near, key=lambda each: (each[0].common, -len(each[0].changes)), default=(None, None))
+        if best is None or place is None or best.common < LEAST_COMMON:
             return verdict
-        status: Status = "altered" if best[3] else "typographic"
-        return replace(verdict, status=status, evidence=(best[2],), changes=tuple(best[3]))
-
-
-def _uncut(text: str, start: int, end: int) -> tuple[int, int]:
-    while _cut_before(text, start):
-        start -= 1
-    while _cut_behind(text, end):
-        end += 1
-    return start, end
+        status: Status = "altered" if best.changes else "typographic"
+        return replace(verdict, status=status, evidence=(place,), changes=tuple(best.changes))
 
 
 def _place(view: View, found: Found) -> Evidence:

@@ -35,7 +35,7 @@ class Shown:
 
     def __init__(self, corpus: Corpus, segment: Segment, number: int) -> None:
         self._document = segment.document(number)
-        self._ranges = segment.ranges(number)
+        self._ranges = segment.ranges(number) or [(0, len(self._document.text))]
         self._first_row = segment.first_row + segment.passage_range(number)[0]
         self._corpus = corpus.name
         self.text = self._document.text

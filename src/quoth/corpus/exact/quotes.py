@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.changed import Change
-from quoth.corpus.exact.gate import Judge, Status
+from quoth.corpus.exact.changed import Change, Status
+from quoth.corpus.exact.gate import Judge
 from quoth.corpus.exact.nearest import NEAREST, Shown, cuts, nearest
 from quoth.errors import InputError
 from quoth.fields import Count, checked
@@ -62,8 +62,9 @@ class Verification:
 
 
 def verify_quote(corpus: Corpus, text: str, max_places: int = 10) -> Verification:
-    """Look for a text in every document of a corpus, exactly but for white space and how quotation marks are typed;
-    and say whether it is a faithful quotation.
+    """Look for a text in every document of a corpus, exactly but for white space and how quotation marks are typed.
+
+    `status` also says whether it is a faithful quotation, as `verify_quotes` judges those of a draft.
 
     Args:
         corpus (Corpus): Where to look.
