@@ -29,6 +29,8 @@ RECORDS = [
     "Shortfall",
     "TaggedSpan",
     "TaggedText",
+    "Trace",
+    "TracedSpan",
     "Verdict",
     "Verification",
 ]

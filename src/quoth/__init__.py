@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.corpus.exact.gate import Verdict as Verdict
     from quoth.corpus.exact.quotes import Verification as Verification
     from quoth.corpus.exact.quotes import verify_quote as verify_quote
+    from quoth.corpus.exact.trace import Trace as Trace
+    from quoth.corpus.exact.trace import TracedSpan as TracedSpan
     from quoth.corpus.repair import Repairs as Repairs
     from quoth.index.costs import Cost as Cost
     from quoth.index.costs import Shortfall as Shortfall
@@ -64,6 +66,7 @@ _HOMES = {
         "quoth.corpus.exact.cite": "Citation cite",
         "quoth.corpus.exact.gate": "Verdict",
         "quoth.corpus.exact.quotes": "Verification verify_quote",
+        "quoth.corpus.exact.trace": "Trace TracedSpan",
         "quoth.corpus.repair": "Repairs",
         "quoth.index.costs": "Cost Shortfall",
         "quoth.model.base": "FusedSearch Model",

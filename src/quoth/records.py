@@ -396,10 +396,11 @@ def _prediction(prediction: Prediction) -> str:
     shown = places_told(prediction)
     more = prediction.num_places - len(shown)
     rest = f"<small>… and {more:,} more {'place' if more == 1 else 'places'}</small>" if more > 0 else ""
-    return head + "".join(map(_evidence, shown)) + rest
+    return head + "".join(map(place_html, shown)) + rest
 
 
-def _evidence(evidence: Evidence) -> str:
+def place_html(evidence: Evidence) -> str:
+    """A place as a part of a page: its words in their context, and where they are."""
     quote = _excerpt(evidence.context, [in_context(evidence)])
     return f"<blockquote>{quote}<br>{_source(evidence, evidence.corpus)}</blockquote>"
 

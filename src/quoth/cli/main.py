@@ -39,6 +39,7 @@ PARTS = {
     "query": ("fill", "ask", "classify"),
     "search": ("search",),
     "find": ("find",),
+    "trace": ("trace",),
     "check": ("verify-quote", "verify-quotes"),
     "diff": ("diff",),
     "highlight": ("highlight",),

@@ -153,8 +153,9 @@ def show_place(console: Console, place: Evidence, degree: str, corpus: str = "")
         name.truncate(max(8, console.width // 3), overflow="ellipsis")
     source = f"{name.plain} · {printable(where)} · {degree}  "
     cells = max(20, console.width - cell_len(source)) if console.is_terminal else PLACE_CELLS
-    line = Text.assemble((source, "dim"))
-    console.print(line.append_text(excerpt(place.context, *in_context(place), cells)), soft_wrap=True)
+    start, end = in_context(place)
+    words = excerpt(place.context, start, min(end, start + cells), cells)  # of a long place only the beginning
+    console.print(Text.assemble((source, "dim"), words), soft_wrap=True)
 
 
 def show_best(console: Console, head: Text, predictions: Sequence[Prediction], rest: str = "") -> None:

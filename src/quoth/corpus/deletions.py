@@ -73,6 +73,8 @@ class Deletions:
 
     def count(self, first_document: int, last_document: int) -> int:
         """Number of deleted documents in [first, last)."""
+        if not len(self):
+            return 0
         first, last = np.searchsorted(self._documents_X, [first_document, last_document])
         return int(last - first)
 

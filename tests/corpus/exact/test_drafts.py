@@ -38,7 +38,7 @@ def texts(draft: str) -> list[str]:
         "『{}』",
     ],
 )
-@pytest.mark.parametrize("words", ["the end is near", "Nobody was there, it's said."])
+@pytest.mark.parametrize("words", ["the end is near", "I have a dream", "Nobody was there, it's said."])
 def test_marks_of_any_language(marked: str, words: str) -> None:
     draft = f"He said {marked.format(words)} and left, it's said."
     [found] = quotations(draft)
@@ -57,6 +57,7 @@ def test_marks_of_any_language(marked: str, words: str) -> None:
         '<a title="one two three four" href="x">x</a> {% image "a b c d" %} name="one two three"',
         "An “unclosed mark of some words and no more.",
         "Kill 'Em All is an album" + ", and more of it" * 40 + ". The critics' list.",
+        "The expression “x IN (y, z)” and 'x + y z' and “1 + 2 – 3”; see “Shrek 1+2”.",
         "> **Note:** this is a note, and no quotation.\n",
         "> [!TIP]\n> This is a tip, and no quotation.\n",
     ],
@@ -118,8 +119,7 @@ def test_a_web_page(tmp_path: Path) -> None:
     page.write_text(
         "<p>He said <q>the end is near</q> and &ldquo;it is over now&rdquo; (<a href='carmen.html'>Carmen</a>).</p>"
         "<blockquote><p>One paragraph of it.</p><p>Another one of it.</p></blockquote>"
-        '<pre>say("one two three")</pre>'
-        "<p>Can it be set in?</p><blockquote>An answer is no quotation.</blockquote>",
+        '<pre>say("one two three")</pre>',
         encoding="utf-8",
     )
     [draft] = read_drafts(page)
@@ -131,6 +131,14 @@ def test_a_web_page(tmp_path: Path) -> None:
         ("Another one of it.", ""),
     ]
     assert all(draft.document.text[each.start : each.end] == each.text for each in found)
+
+
+def test_block_quotes_that_only_set_a_page_in_are_none(tmp_path: Path) -> None:
+    for count, most in ((9, 9), (10, 0)):
+        page = tmp_path / f"{count}.html"
+        page.write_text("<p>A question: how?</p><blockquote>The answer to it is set in.</blockquote>" * count)
+        [draft] = read_drafts(page)
+        assert len(quotations(draft)) == most
 
 
 def test_a_word_document(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from quoth.errors import InputError, RecordError
 from quoth.records import Document
 from quoth.text.folding import UNSPACED_BLOCKS, character_class, code_points
 from quoth.text.terms import is_unspaced_character
+from quoth_sources.blocks import Block
 from quoth_sources.files import format_of
 from quoth_sources.source_map import runs_of
 from quoth_sources.worker import Worker
@@ -30,11 +31,14 @@ from quoth_sources.worker import Worker
 LEAST_WORDS = 3
 """Of a quotation in marks: fewer are a term, a name or a word held at a distance."""
 MOST_TITLE_WORDS = 12
+MOST_SET_IN = 10
+"""Block quotes from which on, if most of a text is in them, they only set it in."""
 MOST_MARKS = 100
 """Marks of one kind between those of a quotation."""
 MOST_SINGLE = 400
 """Characters between typed single marks: they look like apostrophes."""
-PAIRS = dict(pair.split(" ") for pair in "“ ”|„ “”|” ”|« »|» «|‹ ›|‘ ’|‚ ‘’|「 」|『 』|\" \"|' '".split("|"))
+PAIRS = {"“": "”", "„": "“”", "”": "”", "«": "»", "»": "«", "‹": "›", "‘": "’", "‚": "‘’", "「": "」", "『": "』"}
+PAIRS |= {each: each for each in "\"'"}
 """Opening marks, and those that close them."""
 _SINGLE = "‘‚'‹"
 _STRAIGHT = "\"'"
@@ -47,7 +51,7 @@ _BLOCK = re.compile(r"(?m)(?:^[ \t]{0,3}>[^\n]*(?:\n|\Z)(?:[ \t]*[^\s>#*+\-`][^\
 _BEHIND = re.compile(r"[ \t]*>[ \t>]*")
 _LABEL = re.compile(r"\W*(?:\[!|\*\*|__|[A-Z][\w ]{0,24}:)|.*[:,]\s*$", re.DOTALL)
 """How a note or an example in place of a block quote begins or ends."""
-_NO_PROSE = re.compile(rf"=|\\\w|://|\A[^\s{character_class(code_points(UNSPACED_BLOCKS))}]*\Z")
+_NO_PROSE = re.compile(rf"=|\\\w|__|://|\A[^\s{character_class(code_points(UNSPACED_BLOCKS))}]*\Z")
 _SECTION = re.compile(r"\d\.\d[\d.]*,?\s*\Z")
 """What comes before the title of a section: 4.1.3, “…”."""
 _ATTRIBUTION = re.compile(r"(?:(?<=[.!?…\"”’»])|(?<=\A)|(?<=\n))\s*(?:—|–|--|―)\s*(?P<source>[^\n—]{1,160})\s*\Z")
@@ -256,7 +260,7 @@ def _reopens(text: str, last: int, mark: str) -> bool:
 def _is_quotation(said: str, before: str) -> bool:
     """Whether a run in marks, behind these words, is a quotation: no term, title, code or measure."""
     words = [each.cased for each in tokens(said) if each.is_word]
-    if len(words) < LEAST_WORDS or _NO_PROSE.search(said) or _SECTION.search(before):
+    if _num_words(said) < LEAST_WORDS or _NO_PROSE.search(said) or _SECTION.search(before):
         return False
     is_sentence = (
         said.lstrip()[:1].isupper() or said.rstrip()[-1:] in tuple(".,;:!?…。！？") or is_unspaced_character(said[0])
@@ -270,7 +274,10 @@ def _is_quotation(said: str, before: str) -> bool:
 
 
 def _num_words(text: str) -> int:
-    return sum(each.is_word for each in tokens(text))
+    """The words of a text, without numbers; none of a formula, whose words are letters."""
+    words = [each.folded for each in tokens(text) if each.is_word and any(map(str.isalpha, each.folded))]
+    long = [each for each in words if len(each) > 1 or is_unspaced_character(each)]
+    return len(words) if len(long) > 1 else len(long)
 
 
 def _beside(draft: Draft, after: str) -> str:
@@ -303,21 +310,20 @@ def _quoted(document: Document, path: Path, format: str | None) -> Iterator[tupl
     styled = _styled(path) if format == "docx" else set[str]()
     _, runs = runs_of(document.source_map, 0, len(document.text)) if document.source_map else ("", ())
     blocks = blocks_of(document)
-    starts, last, answers = [block.start for block in blocks], -1, ""
+    starts, whole, inline, parts = [each.start for each in blocks], dict[int, Block](), list[Block](), set[str]()
     for start, end, *place in runs:
         elements = str(place[-1]).split(" > ")
         names = [each.partition(":")[0] for each in elements]
+        block = blocks[max(bisect_right(starts, start) - 1, 0)]
         if "blockquote" in names or elements[-1] in styled:
-            at = max(bisect_right(starts, start) - 1, 0)
-            whole = " > ".join(elements[: names.index("blockquote") + 1]) if "blockquote" in names else ""
-            before = document.text[: blocks[at].start].rstrip()
-            if before.endswith("?") and at != last:
-                answers = whole  # an answer to a question, set in
-            if at != last and blocks[at].kind == "paragraph" and (not whole or whole != answers):
-                yield blocks[at].start, blocks[at].end
-            last = at
+            parts.add(" > ".join(elements[: names.index("blockquote") + 1 if "blockquote" in names else None]))
+            if block.kind == "paragraph":
+                whole.setdefault(block.start, block)
         elif "q" in names:
-            yield start, end
+            inline.append(Block(start, end, "q"))
+    set_in = sum(each.end - each.start for each in whole.values())
+    is_layout = len(parts) >= MOST_SET_IN and 2 * set_in > len(document.text)
+    yield from ((each.start, each.end) for each in [*inline, *([] if is_layout else whole.values())])
 
 
 def _styled(path: Path) -> set[str]:

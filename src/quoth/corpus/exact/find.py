@@ -13,9 +13,9 @@ found. A string without a word is looked for in every text.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 Degree = Literal["exact", "typographic", "case"]
 """How a place differs from what was looked for: not at all, in typography, or in case too."""
+
+
+Place = tuple[Segment, int, int, int]
+"""A segment, a document by its number there, and from where to where in its characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class Match(Evidence):
 
 def find(corpus: CorpusView, text: str, limit: int | None = None) -> list[Match]:
     """`CorpusView.find`."""
-    wanted = _wanted(text)
+    wanted = Wanted.of(checked_text(text))
     if limit is not None:
         checked("limit", limit, Count, 10)
     return list(islice(matches(corpus, wanted, text, limit), limit))
@@ -87,7 +91,7 @@ def find(corpus: CorpusView, text: str, limit: int | None = None) -> list[Match]
 
 def count(corpus: CorpusView, text: str) -> int:
     """`CorpusView.count`."""
-    wanted = _wanted(text)
+    wanted = Wanted.of(checked_text(text))
     if wanted.is_wordless:
         return sum(1 for _ in _brute(corpus, wanted))
     return count_places(corpus, wanted)
@@ -98,7 +102,7 @@ def count_places(corpus: CorpusView, wanted: Wanted) -> int:
     pattern, total = wanted.pattern, 0
     for segment, index in indexes(corpus):
         if wanted.first or corpus.num_deleted(segment):
-            total += len(_offsets(corpus, segment, index, wanted))
+            total += len(live_offsets(corpus, segment, index, wanted))
         else:
             total += index.count(pattern)
     return total
@@ -107,36 +111,35 @@ def count_places(corpus: CorpusView, wanted: Wanted) -> int:
 def matches(corpus: CorpusView, wanted: Wanted, text: str, limit: int | None = None) -> Iterator[Match]:
     """The matches of a string, the folding of a text, by row and position: all, or the first so many and some more."""
     if wanted.is_wordless:
-        places = _brute(corpus, wanted)
-    else:
-        places = chain.from_iterable(
-            _places(segment, index, _offsets(corpus, segment, index, wanted, limit), wanted)
-            for segment, index in indexes(corpus)
-        )
-    shown: Shown | None = None
-    for segment, number, start, end in places:
-        if shown is None or shown.segment is not segment or shown.number != number:
-            shown = Shown(corpus, segment, number)
-        yield shown.match(start, end, text)
-
-
-def documents(corpus: CorpusView, wanted: Wanted) -> Iterator[str]:
-    """The ids of the documents in which a string with a word occurs."""
+        yield from shown(corpus, _brute(corpus, wanted), text)
+        return
     for segment, index in indexes(corpus):
-        for number in np.unique(index.documents_of(_offsets(corpus, segment, index, wanted))).tolist():
-            yield segment.id(number)
+        offsets_W = live_offsets(corpus, segment, index, wanted, limit)
+        yield from shown(corpus, places_at(segment, index, offsets_W, wanted), text)
 
 
-def _wanted(text: str) -> Wanted:
+def shown(corpus: CorpusView, places: Iterable[Place], text: str) -> Iterator[Match]:
+    """These places of a text as matches; those of a document must follow one another."""
+    last: Shown | None = None
+    for segment, number, start, end in places:
+        if last is None or last.segment is not segment or last.number != number:
+            last = Shown(corpus, segment, number)
+        yield last.match(start, end, text)
+
+
+def checked_text(text: str) -> str:
+    """The text. Raises InputError if it is no valid Unicode."""
     checked("text", text, str)
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InputError("the text is not valid Unicode (half of a surrogate pair); give Unicode text") from None
-    return Wanted.of(text)
+    return text
 
 
-def _offsets(corpus: CorpusView, segment: Segment, index: Suffixes, wanted: Wanted, most: int | None = None) -> Offsets:
+def live_offsets(
+    corpus: CorpusView, segment: Segment, index: Suffixes, wanted: Wanted, most: int | None = None
+) -> Offsets:
     """The bytes of a segment at which the first words of matches begin: of all, or of the first so many and others."""
     num_deleted = corpus.num_deleted(segment)
     offsets_W = index.find(wanted.pattern, None if num_deleted or wanted.first else most)
@@ -152,9 +155,8 @@ def _offsets(corpus: CorpusView, segment: Segment, index: Suffixes, wanted: Want
     return np.array(sorted([*sure, *kept]), offsets_W.dtype)
 
 
-def _places(
-    segment: Segment, index: Suffixes, offsets_W: Offsets, wanted: Wanted
-) -> Iterator[tuple[Segment, int, int, int]]:
+def places_at(segment: Segment, index: Suffixes, offsets_W: Offsets, wanted: Wanted) -> Iterator[Place]:
+    """The places of matches whose first words begin at these bytes. Raises CorruptionError if one is none."""
     for offset, place in _located(segment, index, offsets_W, wanted):
         if place is None:
             raise CorruptionError(f"{segment.name}: its exact index names byte {offset}, where the text is not")
@@ -208,7 +210,7 @@ def _clean_start(text: str, word: int, back: int) -> int:
     return 0
 
 
-def _brute(corpus: CorpusView, wanted: Wanted) -> Iterator[tuple[Segment, int, int, int]]:
+def _brute(corpus: CorpusView, wanted: Wanted) -> Iterator[Place]:
     """The matches, by looking at every text."""
     for segment in corpus.segments:
         for number in corpus.live_documents(segment):

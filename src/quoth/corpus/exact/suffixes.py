@@ -15,34 +15,40 @@ Shape suffixes: W words, S samples, N folded bytes, C characters.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.corpus.segment import Segment
 from quoth.errors import CorruptionError
 from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, read_json
 from quoth.text.folding import FOLDING_VERSION, fold, fold_with_places, is_plain, is_word_end
 
+if TYPE_CHECKING:
+    from quoth.corpus.segment import Segment
+
 FACTS: Fields = {"format": (int,), "segment": (str,), "folding": (int,), "unicode": (str,), "parts": (int,)}
 FORMAT = 1
 HEAD = "exact.json"
-STEP = 64
+STEP = 16
 SAMPLE = 16
 PART_BYTES = 48 << 20
-FEW = 8
-"""Places that are looked at one by one rather than bounded by searches."""
 _AT_A_TIME = 1 << 18
-_FIRST_LOOK = 48
+_FIRST_LOOK, _NEAR, _MARGIN = 48, 8, 10
 _UNSAFE = b"\xff"
+_ODD = (_UNSAFE, b"  ", b"..", b". .")
+_JOINED = re.compile(rb"(?<=[a-z])-(?=[a-z])")
+_LONE = re.compile(rb"(?<![a-z0-9])[-']|-(?![a-z0-9])|'(?![a-z])")
+"""Hyphens and apostrophes that may be something else."""
+_NONE = np.empty(0, np.uint32)
 Progress = Callable[[int], None]
 Offsets = NDArray[Any]
 """Bytes of documents.bin: uint32 or uint64 [W]."""
@@ -86,10 +92,16 @@ class Suffixes:
         """How often a pattern occurs."""
         return sum(last - first for part in self._parts for first, last in self._ranges(*part, pattern))
 
+    def occurs(self, pattern: Pattern) -> bool:
+        """Whether it occurs."""
+        return any(last > first for part in self._parts for first, last in self._ranges(*part, pattern))
+
     def find(self, pattern: Pattern, most: int | None = None) -> Offsets:
         """The bytes at which it occurs, ascending: all, or the first so many."""
         found = [part[0][first:last] for part in self._parts for first, last in self._ranges(*part, pattern)]
-        offsets_W = np.concatenate([np.empty(0, np.uint32), *found])
+        if not found:
+            return _NONE
+        offsets_W = np.concatenate(found)
         if most is not None and most < len(offsets_W):
             offsets_W = np.partition(offsets_W, most)[:most]
         return np.sort(offsets_W)
@@ -98,7 +110,7 @@ class Suffixes:
         """Whether these folded bytes are right before a word; None if only the folding of what is before them tells."""
         begin = self._texts_D2.item(self.document_of(offset), 0)
         raw = self._blob[max(begin, offset - len(before) - 2) : offset].translate(_simple())
-        return raw.endswith(before) if _safe(raw) < 0 else None
+        return None if any(odd in raw for odd in (*_ODD, b"'", b"-")) else raw.endswith(before)
 
     def text_begin(self, document: int) -> int:
         """The byte at which a document's text begins."""
@@ -122,45 +134,57 @@ class Suffixes:
 
     def _ranges(self, suffixes_W: Offsets, samples_S: NDArray[Any], pattern: Pattern) -> Iterator[tuple[int, int]]:
         """The ranges of suffixes that begin with a pattern and, if it ends with a word, end one."""
-        wanted = pattern.bytes
-        bound = self._bound
-        first = last = bound(suffixes_W, samples_S, wanted)
-        end = min(first + FEW, len(suffixes_W))
-        while last < end and self._folded(suffixes_W.item(last), len(wanted)).startswith(wanted):
-            last += 1
-        if last == first:
+        wanted, last_character = pattern.bytes, pattern.text[-1]
+        first = self._bound(suffixes_W, samples_S, wanted)
+        if first == len(suffixes_W) or (after := self._after(suffixes_W.item(first), wanted)) is None:
             return
-        if last < end or end == len(suffixes_W):
-            yield from self._each(suffixes_W, first, last, pattern)
-            return
-        last = bound(suffixes_W, samples_S, wanted + _UNSAFE, last)
+        next_bound = partial(self._next_bound, suffixes_W, samples_S)
+        last = next_bound(wanted + _UNSAFE, first + 1, len(suffixes_W))
         if not pattern.ends_with_word:
             yield first, last
-            return
-        # Sorted, the characters behind the pattern are so too: of ASCII, all but digits and letters end a word.
-        wide = bound(suffixes_W, samples_S, wanted + b"\x80", first)
-        if is_word_end(pattern.text[-1] + "a", 1):
-            yield first, wide
+        elif last == first + 1:
+            if is_word_end(last_character + after, 1):
+                yield first, last
         else:
-            for low, high in ((b"", b"0"), (b":", b"a"), (b"{", b"\x80")):
-                start = bound(suffixes_W, samples_S, wanted + low, first, wide) if low else first
-                yield start, bound(suffixes_W, samples_S, wanted + high, start, wide) if low != b"{" else wide
+            yield from self._word_ends(next_bound, suffixes_W, first, last, pattern)
+
+    def _word_ends(
+        self, next_bound: Callable[[bytes, int, int], int], suffixes_W: Offsets, first: int, last: int, pattern: Pattern
+    ) -> Iterator[tuple[int, int]]:
+        """The ranges between two suffixes where a pattern ends a word: sorted, what follows it is sorted too."""
+        wanted, last_character = pattern.bytes, pattern.text[-1]
+        if is_word_end(f"{last_character}a", 1):
+            wide = next_bound(wanted + b"\x80", first, last)
+            yield first, wide
+        else:  # of ASCII, all but digits and letters end a word
+            digits = next_bound(wanted + b"0", first, last)
+            behind_digits = next_bound(wanted + b":", digits, last)
+            letters = next_bound(wanted + b"a", behind_digits, last)
+            behind_letters = next_bound(wanted + b"{", letters, last)
+            wide = next_bound(wanted + b"\x80", behind_letters, last)
+            yield from ((first, digits), (behind_digits, letters), (behind_letters, wide))
         while wide < last:
-            after = self._folded(suffixes_W.item(wide), len(wanted) + 4)[len(wanted) :].decode(errors="ignore")[0]
-            until = bound(suffixes_W, samples_S, wanted + after.encode() + _UNSAFE, wide, last)
-            if is_word_end(pattern.text[-1] + after, 1):
+            after = self._after(suffixes_W.item(wide), wanted) or ""
+            until = next_bound(wanted + after.encode() + _UNSAFE, wide + 1, last)
+            if is_word_end(last_character + after, 1):
                 yield wide, until
             wide = until
 
-    def _each(self, suffixes_W: Offsets, first: int, last: int, pattern: Pattern) -> Iterator[tuple[int, int]]:
-        size = len(pattern.bytes)
-        for at in range(first, last):
-            if not pattern.ends_with_word:
-                yield at, at + 1
-                continue
-            after = self._folded(suffixes_W.item(at), size + 4)[size:].decode(errors="ignore")[:1]
-            if is_word_end(pattern.text[-1] + after, 1):
-                yield at, at + 1
+    def _next_bound(self, suffixes_W: Offsets, samples_S: NDArray[Any], key: bytes, first: int, last: int) -> int:
+        """`_bound`, after a look at the first suffix, which often is it."""
+        if first >= last or not self._is_below(suffixes_W.item(first), key):
+            return first
+        return self._bound(suffixes_W, samples_S, key, first + 1, last)
+
+    def _after(self, offset: int, wanted: bytes) -> str | None:
+        """The character behind these folded bytes, if the text from a byte on begins with them; else None."""
+        size = len(wanted)
+        quick = self._quick(offset, min(size, _FIRST_LOOK))
+        known = min(size, len(quick))
+        if quick[:known] != wanted[:known]:
+            return None
+        folded = self._folded(offset, size + 4)
+        return folded[size : size + 4].decode(errors="ignore")[:1] if folded.startswith(wanted) else None
 
     def _bound(
         self, suffixes_W: Offsets, samples_S: NDArray[Any], key: bytes, first: int = 0, last: int | None = None
@@ -182,21 +206,18 @@ class Suffixes:
 
     def _is_below(self, offset: int, key: bytes) -> bool:
         """Whether the folded text from a byte on sorts before a key. Long keys are compared a piece at a time."""
-        size = len(key)
-        look = min(size, _FIRST_LOOK)
+        size, look = len(key), _FIRST_LOOK
         while True:
-            folded = self._blob[offset : offset + look + 2].translate(_simple())
-            known = _safe(folded)
-            known = look if known < 0 else max(min(known - 1, look), 0)
-            found = folded[:known]
-            if found != key[:known]:
-                return found < key
-            if known == look == size:
+            quick = self._quick(offset, min(size, look))
+            known = min(size, len(quick))
+            if quick[:known] != key[:known]:
+                return quick[:known] < key
+            if known == size:
                 return False
             if known < look:
                 break
-            look = min(size, 4 * look)
-        look = max(look, 1)
+            look = 4 * look
+        look = min(size, known + _NEAR)  # it often differs where it is not simple
         while True:
             found = self._folded(offset, look)[:look]
             if found != key[:look]:
@@ -205,14 +226,30 @@ class Suffixes:
                 return False
             look = min(size, 4 * look)
 
+    def _quick(self, offset: int, size: int) -> bytes:
+        """Some more than so many folded bytes of the text from a byte on, at which a word begins; fewer if not all is
+        simple: ASCII that folds one by one, but for hyphens inside of words.
+
+        A text's end needs no look: behind it is the next document's record, whose first character is not simple.
+        """
+        folded = self._blob[offset : offset + size + _MARGIN].translate(_simple())
+        lone = None
+        if b"'" in folded or b"-" in folded:
+            folded = _JOINED.sub(b"", folded)
+            lone = _LONE.search(folded)
+        # Written out: this runs some ten times per search and segment, in half a microsecond.
+        if not lone and _UNSAFE not in folded and b"  " not in folded and b".." not in folded and b". ." not in folded:
+            return folded[:-2]  # two more may change what is before them
+        places = [at for odd in _ODD if (at := folded.find(odd)) >= 0]
+        return folded[: max(min(places + ([lone.start()] if lone else [])) - 1, 0)]
+
     def _folded(self, offset: int, size: int) -> bytes:
         """So many folded bytes, or more, of the text from a byte on; fewer only at the end of its document."""
-        folded = self._blob[offset : offset + size + 2].translate(_simple())
-        if _safe(folded) < 0 and len(folded) == size + 2:
-            return folded[:size]
+        if len(quick := self._quick(offset, size)) >= size:
+            return quick
         end = self._texts_D2.item(self.document_of(offset), 1)
         for more in count(1):
-            raw = self._blob[offset : min(offset + more * more * (size + 32), end)]
+            raw = self._blob[offset : min(offset + size + 24 * more**3, end)]
             text = raw.decode(errors="ignore")
             is_whole = offset + len(raw) >= end
             known = fold(text if is_whole else text[: last_cut(text)]).encode()
@@ -235,21 +272,10 @@ def last_cut(text: str) -> int:
 
 @cache
 def _simple() -> bytes:
-    """Folds bytes of ASCII that fold one by one, whatever is next to them; others become `_UNSAFE`.
-
-    A text's end needs no look: behind it is the next document's record, whose first character is unsafe.
-    """
-    unsafe = "-`'["
-    return bytes(0xFF if chr(at) in unsafe or at > 0x7F else ord(fold(chr(at))) for at in range(0x100))
-
-
-def _safe(folded: bytes) -> int:
-    """Where, in what `_simple` made, folding may have made something else; -1 if nowhere."""
-    at = folded.find(_UNSAFE)
-    for several in (b"  ", b"..", b". ."):
-        if (found := folded.find(several)) >= 0 and (found < at or at < 0):
-            at = found
-    return at
+    """Folds bytes of ASCII one by one; those that do not fold so become `_UNSAFE`."""
+    return bytes(
+        0xFF if chr(at) in "`[" or at > 0x7F else at if chr(at) in "'-" else ord(fold(chr(at))) for at in range(0x100)
+    )
 
 
 def facts_of(segment: Segment, parts: int) -> dict[str, Any]:
