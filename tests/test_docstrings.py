@@ -75,6 +75,7 @@ PUBLIC = [
     quoth.ZeroNER.from_pretrained,
     quoth.read_documents,
     quoth.verify_quote,
+    quoth.verify_quotes,
     quoth.cite,
     pipeline,
 ]

@@ -8,6 +8,7 @@ import pytest
 import quoth
 
 RECORDS = [
+    "Change",
     "Citation",
     "Cost",
     "Document",
@@ -31,6 +32,7 @@ RECORDS = [
     "TaggedText",
     "Trace",
     "TracedSpan",
+    "Verdict",
     "Verification",
 ]
 NAMES = [
@@ -50,6 +52,7 @@ NAMES = [
     "overlap",
     "read_documents",
     "verify_quote",
+    "verify_quotes",
 ]
 
 

@@ -15,8 +15,11 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.answers.options import FillOptions as FillOptions
     from quoth.corpus.corpus import Corpus as Corpus
     from quoth.corpus.documents import read_documents as read_documents
+    from quoth.corpus.exact.changed import Change as Change
+    from quoth.corpus.exact.checking import verify_quotes as verify_quotes
     from quoth.corpus.exact.cite import Citation as Citation
     from quoth.corpus.exact.cite import cite as cite
+    from quoth.corpus.exact.gate import Verdict as Verdict
     from quoth.corpus.exact.overlap import Overlap as Overlap
     from quoth.corpus.exact.overlap import overlap as overlap
     from quoth.corpus.exact.quotes import Verification as Verification
@@ -60,7 +63,10 @@ _HOMES = {
         "quoth.answers.options": "FillOptions",
         "quoth.corpus.corpus": "Corpus",
         "quoth.corpus.documents": "read_documents",
+        "quoth.corpus.exact.changed": "Change",
+        "quoth.corpus.exact.checking": "verify_quotes",
         "quoth.corpus.exact.cite": "Citation cite",
+        "quoth.corpus.exact.gate": "Verdict",
         "quoth.corpus.exact.overlap": "Overlap overlap",
         "quoth.corpus.exact.quotes": "Verification verify_quote",
         "quoth.corpus.exact.trace": "Trace TracedSpan",

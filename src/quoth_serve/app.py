@@ -7,6 +7,7 @@ Knows: FastAPI, the queue, the backend's calls. Does not know: models, where cor
     POST /v1/classify  {"text": "…", "labels": {"a": ["word"], …}}
     POST /v1/search    {"query": "…", "k": 10, "mode": "bm25"}      -> {"passages": […], "snapshots": {…}}
     POST /v1/verify    {"text": "…"}                                -> {"occurs": true, "places": […], …}
+    POST /v1/check     {"text": "a draft with “quotations”"}        -> {"quotations": […], "snapshots": {…}}
     GET  /v1/corpus, /v1/fields, /v1/documents?id=…, /healthz, /readyz, /metrics, /v1/openapi.json
     GET  /v1/documents/page?id=…, /v1/documents/file?id=…           with --files
     POST, PUT, DELETE /v1/documents                                 with --writable
@@ -33,9 +34,10 @@ from starlette.responses import Response
 
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.quotes import verify_quotes, word_ranges
+from quoth.corpus.exact.checking import Checker
+from quoth.corpus.exact.quotes import verify_in, word_ranges
 from quoth.corpus.view import notes_of
-from quoth.records import Document, Hits, Predictions
+from quoth.records import PLACES, Document, Hits, Predictions
 from quoth_serve import replies
 from quoth_serve.batches import BatchQueue, Done, aside
 from quoth_serve.fields import add_fields
@@ -238,8 +240,16 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
     async def verify(request: BaseModel) -> Response:
         """Check whether and where a text occurs in the corpus; if not, return the nearest text."""
         view, options = await _resolved(service, request)
-        done = await service.queue.alone(lambda: verify_quotes(view.corpora, **options).to_dict())
+        done = await service.queue.alone(lambda: verify_in(view.corpora, **options).to_dict())
         return await _reply(service, view, done, **done.answers[0])
+
+    @asked("/v1/check", made.check, replies.Checked)
+    async def check(request: BaseModel) -> Response:
+        """Say of every quotation in a draft whether it is faithful to the corpus, and what was changed."""
+        view, options = await _resolved(service, request)
+        check = Checker(view.corpora, PLACES)
+        done = await service.queue.alone(lambda: [each.to_dict() for each in check(options["text"])])
+        return await _reply(service, view, done, quotations=done.answers[0])
 
 
 def _add_documents(api: FastAPI, service: Service) -> None:

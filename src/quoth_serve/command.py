@@ -342,9 +342,9 @@ def mcp(
 ) -> None:
     """Serve corpora to assistants, by the Model Context Protocol.
 
-    The tools are ask, fill, search, read and verify_quote; none of them writes. Documents are also resources,
-    quoth://CORPUS/DOCUMENT_ID. Models are loaded on first use, and documents added later are found at once. Requires
-    pip install '.\\[mcp]' in a clone of Quoth.
+    The tools are ask, fill, search, read, verify_quote and check_text; none of them writes. Documents are also
+    resources, quoth://CORPUS/DOCUMENT_ID. Models are loaded on first use, and documents added later are found at once.
+    Requires pip install '.\\[mcp]' in a clone of Quoth.
 
     \b
     Example:

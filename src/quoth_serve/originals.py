@@ -18,7 +18,7 @@ from fastapi import FastAPI, Query
 from starlette.responses import Response, StreamingResponse
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.quotes import documents_of
+from quoth.corpus.view import documents_of
 from quoth.errors import InputError, brief
 from quoth.records import Document
 from quoth_serve.batches import BatchQueue, aside

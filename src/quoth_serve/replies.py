@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from quoth.corpus.exact.changed import Status as Verdict
 from quoth.records import NOT_FOUND, Match
 from quoth.records import Status as AnswerStatus
 from quoth_serve.requests import MOST, Number
@@ -147,6 +148,22 @@ class Hits(Reply):
     notes: Notes = []
 
 
+class Change(Reply):
+    """One difference between a quotation and its source: a range of each."""
+
+    kind: str
+    quoted: str
+    start: Number
+    end: Number
+    source: str
+    document_id: str
+    source_start: Number
+    source_end: Number
+    concerns: Annotated[
+        list[str], Field(description="number, date, name, negation, modal, sign; else case, … or word.")
+    ]
+
+
 class Verified(Reply):
     """Whether a text occurs in the corpus (ignoring white space and the style of quotation marks), how often and where;
     if not, the nearest text."""
@@ -157,6 +174,28 @@ class Verified(Reply):
     num_whole: Annotated[int, Field(description="Number of places where it is not part of a longer word or number.")]
     places: list[Evidence]
     nearest: list[Evidence]
+    status: Verdict
+    changes: list[Change]
+    snapshots: Snapshots
+    notes: Notes = []
+
+
+class Quotation(Reply):
+    """A quotation of the draft, `draft[start:end]`, and whether it is faithful."""
+
+    quote: Annotated[str, Field(description="Its words, without markup.")]
+    start: Number
+    end: Number
+    status: Verdict
+    evidence: list[Evidence]
+    changes: list[Change]
+    source: Annotated[str, Field(description="The source that is named beside it, if it was found.")]
+
+
+class Checked(Reply):
+    """The quotations of a draft, in the order of the text."""
+
+    quotations: list[Quotation]
     snapshots: Snapshots
     notes: Notes = []
 

@@ -71,6 +71,7 @@ class Forms(NamedTuple):
     classify: Any
     search: Any
     verify: Any
+    check: Any
 
 
 class NewDocument(BaseModel):
@@ -143,6 +144,12 @@ def forms(limits: Limits, asks: Any) -> Forms:
             {"text": "an opera in four acts"},
             text=(_said(str, "The words of a quotation; white space matches any other."), ...),
             max_places=(_said(answers, "Number of places to return."), 10),
+            **place,
+        ),
+        check=_form(
+            "CheckRequest",
+            {"text": "They call it “an opera in five acts”."},
+            text=(_said(str, "A draft, with Markdown's markup if it has any; its quotations are checked."), ...),
             **place,
         ),
     )

@@ -24,6 +24,9 @@ _GONE = {W + name for name in ("vanish", "del", "moveFrom")}
 """What the mark of a paragraph has that is not to be seen."""
 _MOST_SPANNED = 100
 _DEEP = re.compile("(?i)list (?:bullet|number) ([2-5])")
+_AROUND = ("sdt", "sdtContent", "ins", "customXml", "smartTag")
+"""What paragraphs may be inside of."""
+_QUOTED = re.compile("(?i)quot|block text")
 _BODY = 9
 """The level of text in Word's outline, below those of headings, which are counted from 0."""
 
@@ -48,6 +51,28 @@ def read(content: bytes) -> Source:
     return writer.text.source(archive.facts(), [*archive.notes.values()])
 
 
+def quoted(content: bytes) -> bytes:
+    """The numbers of the paragraphs of a Word document's body whose style is one for quotations."""
+    archive = Archive(content)
+    main = archive.related().get("officeDocument", "word/document.xml")
+    document, folder = archive.xml(main, STRICT), posixpath.dirname(main)
+    styles = Styles(archive.xml(archive.related(main).get("styles", posixpath.join(folder, "styles.xml")), STRICT))
+    paragraphs = [*_body_paragraphs(below(document, "body"))]
+    named = (styles.based(attribute(below(each, "pPr", "pStyle"))) for each in paragraphs)
+    found = (any(_QUOTED.search(attribute(below(style, "name"))) for style in each) for each in named)
+    return " ".join(str(number) for number, is_quoted in enumerate(found, 1) if is_quoted).encode()
+
+
+def _body_paragraphs(parent: Any) -> Iterator[Any]:
+    """The paragraphs that count, in order."""
+    for child in () if parent is None else parent.iterchildren():
+        kind = str(child.tag).removeprefix(W)
+        if kind == "p":
+            yield child
+        elif kind in _AROUND:
+            yield from _body_paragraphs(child)
+
+
 class _Row(NamedTuple):
     row: Any
     cells: Sequence[Any]
@@ -69,7 +94,7 @@ class _Writer:
             elif kind == "tbl":
                 self._tables += 1
                 self._table(child, f"table {self._tables}")
-            elif kind in ("sdt", "sdtContent", "ins", "customXml", "smartTag"):
+            elif kind in _AROUND:
                 self.blocks(child, cell)
 
     def notes(self, part: Any, marks: Mapping[str, str]) -> None:

@@ -841,7 +841,7 @@ def test_the_description_has_every_route_and_examples(corpus: quoth.Corpus, star
     client = start(corpus)
     description = client.get("/v1/openapi.json").json()
     assert description["openapi"].startswith("3.1")
-    for name in ("fill", "ask", "classify", "search", "verify"):
+    for name in ("fill", "ask", "classify", "search", "verify", "check"):
         operation = description["paths"][f"/v1/{name}"]["post"]
         form = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[-1]
         [example] = description["components"]["schemas"][form]["examples"]

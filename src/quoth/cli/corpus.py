@@ -271,9 +271,9 @@ def list_documents(
 
 @app.command(rich_help_panel=PANEL)
 def verify(directory: CorpusDir) -> None:
-    """Check every file of a corpus against its checksums.
+    """Check every file of a corpus against its checksums: are the files whole?
 
-    Names the first damaged file; quoth repair repairs what it can.
+    Names the first damaged file; quoth repair repairs what it can. To check quotations, use quoth verify-quotes.
 
     \b
     Example:

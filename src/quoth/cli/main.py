@@ -39,6 +39,7 @@ PARTS = {
     "search": ("search",),
     "find": ("find",),
     "trace": ("trace",),
+    "check": ("verify-quote", "verify-quotes"),
     "diff": ("diff",),
     "highlight": ("highlight",),
     "overlap": ("overlap",),

@@ -120,6 +120,11 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFKC", "".join(each for each in plain if not "\u0300" <= each <= "\u036f"))
 
 
+def is_month(word: str) -> bool:
+    """Whether a word is the name of a month, or short for one, in any of the languages."""
+    return folded(word) in _words().months
+
+
 class _Words(NamedTuple):
     """Months by name, the days of the week, and other words of dates ("de", "г")."""
 

@@ -6,7 +6,7 @@ Shape suffixes that differ from the project's: R rows, N hits or documents.
 """
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from quoth.corpus.facets import Facets
 from quoth.corpus.segment import Damaged, Segment
 from quoth.corpus.snapshot import Snapshot, deletion, reason_unlisted
 from quoth.corpus.where import parse
-from quoth.errors import ComparisonWarning
+from quoth.errors import ComparisonWarning, UnknownDocumentError, brief
 from quoth.records import Document, Passage
 
 if TYPE_CHECKING:
@@ -184,6 +184,18 @@ class CorpusView:
         """
         snapshot = self._snapshot
         return (segment.id(number) for segment in snapshot.segments for number in snapshot.live_documents(segment))
+
+    def locate(self, document_id: str) -> tuple[Segment, int]:
+        """The segment that contains a document, and its number there. Raises UnknownDocumentError."""
+        return self._snapshot.locate(document_id)
+
+    def names(self) -> Iterator[tuple[str, str]]:
+        """The id and the title of every document of the snapshot, in the order in which they were added."""
+        snapshot = self._snapshot
+        records = (
+            segment.record(number) for segment in snapshot.segments for number in snapshot.live_documents(segment)
+        )
+        return ((document_id, title) for document_id, title, _ in records)
 
     def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
         """The documents whose text contains these UTF-8 bytes: their segments, and their numbers there."""
@@ -388,3 +400,18 @@ def notes_of(corpora: Iterable[CorpusView]) -> list[str]:
 def count_passages(corpora: Iterable[CorpusView]) -> int:
     """The number of passages of several corpora together."""
     return sum(corpus.num_passages for corpus in corpora)
+
+
+def documents_of(corpora: Sequence[View], document_id: str) -> list[tuple[View, Document]]:
+    """The documents with an id, and the corpora that have them. Raises UnknownDocumentError if there is none."""
+    found = []
+    for corpus in corpora:
+        try:
+            found.append((corpus, corpus.document(document_id)))
+        except UnknownDocumentError:
+            if len(corpora) == 1:
+                raise
+    if not found:
+        names = ", ".join(each.name for each in corpora)
+        raise UnknownDocumentError(f"document {brief(document_id)} is in none of the corpora {names}")
+    return found

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth import Corpus, Document, Evidence, verify_quote
-from quoth.corpus.exact.quotes import MOST_CHARACTERS, nearest_part, verify_quotes
+from quoth.corpus.exact.nearest import MOST_CHARACTERS, nearest_part
+from quoth.corpus.exact.quotes import verify_in
 from quoth.errors import InputError
 
 TEXTS = {
@@ -113,7 +114,7 @@ def test_whole_words_come_first_and_no_more_than_asked_for(corpus: Corpus) -> No
 def test_whole_words_of_all_corpora_come_first(corpus: Corpus, tmp_path: Path) -> None:
     cut = Corpus.create(tmp_path / "cut.quoth")
     cut.add([Document("cut", "", "Bizets. Bizet")])
-    places = verify_quotes([cut, corpus], "Bizet", max_places=6).places
+    places = verify_in([cut, corpus], "Bizet", max_places=6).places
     assert [(each.document_id, each.start) for each in places] == [
         *(("cut", 8), ("carmen", 45), ("other", 0), ("other", 7), ("other", 17), ("cut", 0))
     ]
@@ -143,7 +144,7 @@ def test_the_nearest_differs_least_and_has_whole_words(corpus: Corpus) -> None:
 
 def test_json_says_whether_it_occurs(corpus: Corpus) -> None:
     record = verify_quote(corpus, "in four").to_dict()
-    assert list(record) == ["occurs", "text", "num_places", "num_whole", "places", "nearest"]
+    assert list(record) == ["occurs", "text", "num_places", "num_whole", "places", "nearest", "status", "changes"]
     assert (record["occurs"], record["places"][0]["start"]) == (True, 21)
 
 
