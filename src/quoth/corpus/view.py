@@ -25,6 +25,7 @@ from quoth.records import Document, Passage
 
 if TYPE_CHECKING:
     from quoth.corpus.exact.find import Match
+    from quoth.corpus.exact.trace import Trace
 
 
 class CorpusView:
@@ -260,6 +261,31 @@ class CorpusView:
         from quoth.corpus.exact.find import count
 
         return count(self, text)
+
+    def trace(self, text: str, min_words: int = 6) -> "Trace":
+        """The parts of a text that occur in the corpus word for word, as `find` looks for them, and where.
+
+        Args:
+            text (str): The text.
+            min_words (int): The least number of words of a part; in scripts written without spaces, of letters.
+                Default: 6.
+
+        Returns:
+            `spans`: the longest parts, the rarest first, each with up to ten places; none is contained in another.
+            `coverage`: the share of the text's words in parts that occur in a document, by its id.
+
+        Raises:
+            InputError: A text that is not valid Unicode, `min_words` below 1.
+            CorruptionError: A damaged file.
+
+        Example:
+            >>> traced = corpus.trace("They say that the Nile is a river in Africa, too.")
+            >>> traced.spans[0].text, traced.spans[0].num_places, traced.coverage
+            ('the Nile is a river in Africa', 1, {'nile': 0.6363636363636364})
+        """
+        from quoth.corpus.exact.trace import trace
+
+        return trace([self], text, min_words)
 
     def where(self, condition: str) -> Self:
         """The part of the corpus whose documents meet a condition: searched, it is as a corpus of these alone.

@@ -163,6 +163,14 @@ def word_starts(text: str) -> NDArray[np.bool_]:
     return starts_N
 
 
+def words(text: str) -> NDArray[np.int64]:
+    """Where words begin and end: int64 [S, 2]."""
+    starts_N = word_starts(text)
+    bounds = np.append(np.flatnonzero(starts_N | (_kinds(text) == APART)), len(text))
+    starts_S = np.flatnonzero(starts_N)
+    return np.stack([starts_S, bounds[np.searchsorted(bounds, starts_S, "right")]], axis=1)
+
+
 def is_word_end(text: str, at: int) -> bool:
     """Whether no word is cut before the character at a position."""
     if not 0 < at < len(text):

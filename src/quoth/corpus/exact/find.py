@@ -79,7 +79,7 @@ class Match(Evidence):
 
 def find(corpus: CorpusView, text: str, limit: int | None = None) -> list[Match]:
     """`CorpusView.find`."""
-    wanted = _wanted(text)
+    wanted = Wanted.of(checked_text(text))
     if limit is not None:
         checked("limit", limit, Count, 10)
     return list(islice(matches(corpus, wanted, text, limit), limit))
@@ -87,7 +87,7 @@ def find(corpus: CorpusView, text: str, limit: int | None = None) -> list[Match]
 
 def count(corpus: CorpusView, text: str) -> int:
     """`CorpusView.count`."""
-    wanted = _wanted(text)
+    wanted = Wanted.of(checked_text(text))
     if wanted.is_wordless:
         return sum(1 for _ in _brute(corpus, wanted))
     return count_places(corpus, wanted)
@@ -98,7 +98,7 @@ def count_places(corpus: CorpusView, wanted: Wanted) -> int:
     pattern, total = wanted.pattern, 0
     for segment, index in indexes(corpus):
         if wanted.first or corpus.num_deleted(segment):
-            total += len(_offsets(corpus, segment, index, wanted))
+            total += len(live_offsets(corpus, segment, index, wanted))
         else:
             total += index.count(pattern)
     return total
@@ -110,7 +110,7 @@ def matches(corpus: CorpusView, wanted: Wanted, text: str, limit: int | None = N
         places = _brute(corpus, wanted)
     else:
         places = chain.from_iterable(
-            _places(segment, index, _offsets(corpus, segment, index, wanted, limit), wanted)
+            _places(segment, index, live_offsets(corpus, segment, index, wanted, limit), wanted)
             for segment, index in indexes(corpus)
         )
     shown: Shown | None = None
@@ -120,23 +120,19 @@ def matches(corpus: CorpusView, wanted: Wanted, text: str, limit: int | None = N
         yield shown.match(start, end, text)
 
 
-def documents(corpus: CorpusView, wanted: Wanted) -> Iterator[str]:
-    """The ids of the documents in which a string with a word occurs."""
-    for segment, index in indexes(corpus):
-        for number in np.unique(index.documents_of(_offsets(corpus, segment, index, wanted))).tolist():
-            yield segment.id(number)
-
-
-def _wanted(text: str) -> Wanted:
+def checked_text(text: str) -> str:
+    """The text. Raises InputError if it is no valid Unicode."""
     checked("text", text, str)
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InputError("the text is not valid Unicode (half of a surrogate pair); give Unicode text") from None
-    return Wanted.of(text)
+    return text
 
 
-def _offsets(corpus: CorpusView, segment: Segment, index: Suffixes, wanted: Wanted, most: int | None = None) -> Offsets:
+def live_offsets(
+    corpus: CorpusView, segment: Segment, index: Suffixes, wanted: Wanted, most: int | None = None
+) -> Offsets:
     """The bytes of a segment at which the first words of matches begin: of all, or of the first so many and others."""
     num_deleted = corpus.num_deleted(segment)
     offsets_W = index.find(wanted.pattern, None if num_deleted or wanted.first else most)

@@ -86,6 +86,10 @@ class Suffixes:
         """How often a pattern occurs."""
         return sum(last - first for part in self._parts for first, last in self._ranges(*part, pattern))
 
+    def occurs(self, pattern: Pattern) -> bool:
+        """Whether it occurs."""
+        return any(last > first for part in self._parts for first, last in self._ranges(*part, pattern))
+
     def find(self, pattern: Pattern, most: int | None = None) -> Offsets:
         """The bytes at which it occurs, ascending: all, or the first so many."""
         found = [part[0][first:last] for part in self._parts for first, last in self._ranges(*part, pattern)]
