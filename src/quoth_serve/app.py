@@ -36,6 +36,7 @@ from quoth import __version__
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.checking import Checker
 from quoth.corpus.exact.quotes import verify_in, word_ranges
+from quoth.corpus.exact.trace import trace
 from quoth.corpus.view import notes_of
 from quoth.records import PLACES, Document, Hits, Predictions
 from quoth_serve import replies
@@ -245,11 +246,13 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
 
     @asked("/v1/check", made.check, replies.Checked)
     async def check(request: BaseModel) -> Response:
-        """Say of every quotation in a draft whether it is faithful to the corpus, and what was changed."""
+        """Say of every quotation in a draft whether it is faithful to the corpus, and what was changed; and which runs
+        of words occur word for word."""
         view, options = await _resolved(service, request)
-        check = Checker(view.corpora, PLACES)
-        done = await service.queue.alone(lambda: [each.to_dict() for each in check(options["text"])])
-        return await _reply(service, view, done, quotations=done.answers[0])
+        text, check = options["text"], Checker(view.corpora, PLACES)
+        done = await service.queue.alone(lambda: (check(text), trace(view.corpora, text).spans))
+        quotations, spans = ([each.to_dict() for each in found] for found in done.answers[0])
+        return await _reply(service, view, done, quotations=quotations, spans=spans)
 
 
 def _add_documents(api: FastAPI, service: Service) -> None:

@@ -192,10 +192,29 @@ class Quotation(Reply):
     source: Annotated[str, Field(description="The source that is named beside it, if it was found.")]
 
 
+class TracedPlace(Reply):
+    """Where a run of the draft occurs."""
+
+    document_id: str
+    start: Number
+    end: Number
+    corpus: str = ""
+
+
+class TracedRun(Reply):
+    """A run of six words or more of the draft, `draft[start:end]`, that occurs word for word, quoted or not."""
+
+    start: Number
+    end: Number
+    num_places: int
+    places: list[TracedPlace]
+
+
 class Checked(Reply):
-    """The quotations of a draft, in the order of the text."""
+    """The quotations of a draft, in the order of the text, and its runs of words that occur, the rarest first."""
 
     quotations: list[Quotation]
+    spans: list[TracedRun]
     snapshots: Snapshots
     notes: Notes = []
 

@@ -504,6 +504,28 @@ def test_what_was_read_in_place_of_a_misspelt_question_is_told(served: Served) -
     assert served.shown(".guesses") == ["Read as: <capital> of Germany"]
 
 
+def test_the_quotations_of_a_draft_are_checked(served: Served) -> None:
+    page = served.page
+    page.click("#tab-check")
+    draft = "He says “Berlin is the capital of Germany”,\nshe “Berlin is the capital of France, and so it goes”."
+    page.fill("#text", draft)
+    page.press("#text", "Control+Enter")
+    page.wait_for_selector(".check")
+    assert served.shown(".draft >> nth=0 >> mark.faithful") == ["Berlin is the capital of Germany"]
+    assert served.shown(".verdict") == ["word for word", "altered"]
+    page.click(".draft mark.wrong")
+    assert "France" in page.evaluate("document.activeElement.innerText")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".facts:has-text('in all')")
+    assert page.inner_text("#status") == "2 quotations, 1 of them altered or in no document."
+    page.click("summary:has-text('word for word')")
+    assert served.shown("details mark.word") == ["Berlin is the capital of Germany"]
+    page.fill("#text", "Nothing is quoted here.")
+    page.press("#text", "Control+Enter")
+    page.wait_for_selector(".says-nothing")
+    assert served.shown(".says-nothing b") == ["There are no quotations in this text."]
+
+
 def test_labels_and_where_the_time_went(served: Served) -> None:
     page = served.page
     page.click("#tab-classify")

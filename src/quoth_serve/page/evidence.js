@@ -152,7 +152,7 @@ function head(places, more, at, moved, files) {
     { className: "source" },
     make("button", { type: "button", className: "close", title: "Close (Esc)", "aria-label": "Close the evidence", onclick: () => close() }, "×"),
     make("h3", { tabIndex: -1 }, [place.title || place.document_id, ...(place.path ?? [])].join(" › ")),
-    make("p", { className: "facts" }, copy(place, where), files && place.location ? saver(place) : null, facts.filter(Boolean).join(" · ")),
+    make("p", { className: "facts" }, ...copies(place, where), files && place.location ? saver(place) : null, facts.filter(Boolean).join(" · ")),
     places.length > 1
       ? make("div", { className: "places", role: "group", "aria-label": "Places, with their shares" }, ...buttons,
           more > 0 ? make("span", { className: "facts" }, `and ${more} more`) : null)
@@ -188,16 +188,18 @@ function source(url) {
   return [" · ", make("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, "source")];
 }
 
-/** Copies the phrase with its place; browsers allow it on secure pages only. */
-function copy(place, where) {
-  if (!navigator.clipboard || place.keys || place.start >= place.end) return null;
+/** Copies the phrase with its place, or the place alone; browsers allow it on secure pages only. */
+function copies(place, where) {
+  if (!navigator.clipboard || place.keys || place.start >= place.end) return [];
   const phrase = slice(place.context, ...inContext(place));
-  const button = make("button", { type: "button", className: "copy" }, "Copy");
-  button.addEventListener("click", async () => {
-    const text = `“${phrase}” (${place.title || place.document_id}, ${where})`;
-    button.textContent = await navigator.clipboard.writeText(text).then(() => "Copied", () => "The browser does not allow copying");
+  const source = [[place.title || place.document_id, ...(place.path ?? [])].join(" › "), where].join(", ");
+  return [["Copy as quotation", `“${phrase}” (${source})`], ["Cite", source]].map(([name, text]) => {
+    const button = make("button", { type: "button", className: "copy" }, name);
+    button.addEventListener("click", async () => {
+      button.textContent = await navigator.clipboard.writeText(text).then(() => "Copied", () => "The browser does not allow copying");
+    });
+    return button;
   });
-  return button;
 }
 
 /** Lets the panel end where the window does. */

@@ -1,6 +1,7 @@
 // The page: what was asked, in the address, and what the service says to it.
 
 import { call, keep, Trouble } from "./api.js";
+import { checkList } from "./check.js";
 import { close, show } from "./evidence.js";
 import * as filter from "./filter.js";
 import { answerList, hitList, timeSpent } from "./results.js";
@@ -12,11 +13,12 @@ const PAUSE = 600; // milliseconds after a choice of the filter until it is aske
 const WIDE = matchMedia("(min-width: 60rem)"); // where the best answer's evidence is shown beside it at once
 const CONDITION = /^where\b|: no document where /; // what the service says is wrong with a condition
 const $ = (id) => document.getElementById(id);
-const GO = { ask: "Ask", search: "Search", classify: "Classify" };
+const GO = { ask: "Ask", search: "Search", classify: "Classify", check: "Check" };
 const LABEL = {
   ask: ["A question, or a sentence with ", make("kbd", {}, "___"), " for each blank"],
   search: ["What to look for"],
   classify: ["A text to label"],
+  check: ["A draft: its quotations are compared with the corpus. Paste it, or drop a text file here"],
 };
 const MODES = { auto: "words and meaning", bm25: "words", dense: "vectors", entity: "entities", hybrid: "all of these" };
 let view = "ask";
@@ -49,6 +51,7 @@ function choose(name, moveFocus = false) {
   $("form").setAttribute("aria-labelledby", `tab-${name}`);
   $("text-label").replaceChildren(...LABEL[name].map((each) => (each.cloneNode ? each.cloneNode(true) : each)));
   $("go").textContent = GO[name];
+  $("hint").firstElementChild.textContent = name === "check" ? "Ctrl Enter" : "Enter"; // a draft has lines
   $("labels-field").hidden = name !== "classify";
   $("mode-field").hidden = name !== "search";
 }
@@ -122,6 +125,7 @@ function request(state, place) {
   if (state.get("view") === "classify") {
     return ["v1/classify", { text, labels: labelled(state), ...where }];
   }
+  if (state.get("view") === "check") return ["v1/check", { text, ...where }];
   const blanks = [...text.matchAll(BLANK)];
   if (!blanks.length) return ["v1/ask", { question: text, ...where }];
   return ["v1/fill", { text: blanks.length === 1 ? text : blanks.map((_, i) => only(text, i)), ...where }];
@@ -181,14 +185,14 @@ async function run(state) {
 
 function render(state, places, replies) {
   const columns = replies.map((reply, number) => ({ ...reply, title: named(places[number]) }));
-  const isSearch = state.get("view") === "search";
+  const list = { search: hitList, check: checkList }[state.get("view")] ?? answerList;
   const open = (item, number, place) => {
     document.querySelector(".answer[aria-expanded=true]")?.setAttribute("aria-expanded", "false");
     item.button.setAttribute("aria-expanded", "true");
     remember(state, number, place);
     show(item.places, item.more, place, (moved) => remember(state, number, moved), about.files);
   };
-  const built = (isSearch ? hitList : answerList)(columns, state.get("q"), open, { only, BLANK, view: state.get("view") });
+  const built = list(columns, state.get("q"), open, { only, BLANK, view: state.get("view") });
   $("board").dataset.columns = String(columns.length);
   $("answers").replaceChildren(built.element, ...columns.map((each) => timeSpent(each.times, columns.length > 1 ? each.title : "")));
   $("status").textContent = built.said;
@@ -223,7 +227,7 @@ function empty() {
 }
 
 function waiting(state, mine) {
-  const verb = { search: "Searching", classify: "Comparing labels" }[state.get("view")] ?? "Reading";
+  const verb = { search: "Searching", classify: "Comparing labels", check: "Checking" }[state.get("view")] ?? "Reading";
   const begin = Date.now();
   const clock = make("span", {}, `${verb} …`);
   const tick = setInterval(() => {
@@ -289,8 +293,16 @@ function walk(event) {
 function listen() {
   $("form").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
   $("text").addEventListener("input", grow);
+  $("text").addEventListener("drop", async (event) => {
+    const [file] = event.dataTransfer.files;
+    if (!file) return;
+    event.preventDefault();
+    $("text").value = await file.text();
+    grow();
+  });
   $("text").addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); submit(); }
+    const sends = view === "check" ? event.ctrlKey || event.metaKey : !event.shiftKey;
+    if (event.key === "Enter" && sends && !event.isComposing) { event.preventDefault(); submit(); }
   });
   for (const id of ["corpus", "compare", "mode"]) $(id).addEventListener("change", repeat);
   $("corpus").addEventListener("change", offer);

@@ -39,7 +39,7 @@ function told(changed, of) {
   return [make("b", {}, `${changed} of ${of}`), " best answers change."];
 }
 
-function heading(column, count) {
+export function heading(column, count) {
   return count > 1 ? make("b", {}, column.title) : column.title;
 }
 
@@ -95,12 +95,12 @@ function halves(predictions, list) {
   return [lists[0], lists[1] && best.status !== "not_found" ? make("p", { className: "guesses" }, head) : null, lists[1]];
 }
 
-function nothing(what, why = "") {
+export function nothing(what, why = "") {
   return make("div", { className: "says-nothing" }, make("b", {}, what), why);
 }
 
 /** An answer or a passage as a button, which opens the evidence: its places, of which there are `more`. */
-function card(items, open, { places, more, className, title, note }, ...rest) {
+export function card(items, open, { places, more, className, title, note }, ...rest) {
   const number = items.length;
   const button = make(
     "button",
@@ -184,7 +184,7 @@ function hit(column, found, note, items, open) {
 }
 
 /** The name of a place's corpus, if several were asked. */
-function inCorpus({ content }, { corpus }) {
+export function inCorpus({ content }, { corpus }) {
   return Object.keys(content.snapshots).length > 1 ? ` · ${corpus}` : "";
 }
 
