@@ -105,9 +105,9 @@ def brute(reader: SpanReader, query: str, shown: Passage) -> dict[tuple[int, int
 
 
 def mentions(places: Sequence[tuple[int, int, int, str, float]]) -> dict[str, float]:
-    """The probability of each text with those it absorbs, the most probable first: texts with a span that is inside of
-    one of its own, or around one, one of the two with at least three fifths of the other's characters. A place has its passage, start,
-    end, text and the text's probability."""
+    """The probability of each text with those it absorbs, the most probable first: texts with a span inside of one of
+    its own, or around one, one of the two with at least three fifths of the other's characters. A place has its
+    passage, start, end, text and the text's probability."""
     own = {text: probability for *_, text, probability in places}
     left, sums = sorted(own, key=lambda text: -own[text]), dict[str, float]()
     while left:

@@ -23,9 +23,7 @@ def ours(corpora: Sequence[Corpus]) -> Checker:
     by_name = {corpus.name: corpus for corpus in corpora}
 
     def is_accepted(quotation: Quotation) -> bool:
-        found = verify_quote(by_name[quotation.corpus], quotation.text, 1)
-        status = getattr(found, "status", None)
-        return found.occurs if status is None else status in ACCEPTED
+        return verify_quote(by_name[quotation.corpus], quotation.text, 1).status in ACCEPTED
 
     return lambda quotations: [*map(is_accepted, quotations)]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -231,30 +231,41 @@ class Shown:
         self._first_row = segment.first_row + segment.passage_range(number)[0]
         self._corpus = corpus
 
-    def match(self, start: int, end: int, wanted: str) -> Match:
-        """The match at these characters."""
-        text = self.document.text
-        first = max(bisect_right(self._ranges, (start, len(text))) - 1, 0)
+    @property
+    def document_id(self) -> str:
+        return self.document.id
+
+    @property
+    def text(self) -> str:
+        return self.document.text
+
+    def place(self, start: int, end: int, score: float = 1.0) -> Evidence:
+        """A place, and the text of the passages that it touches."""
+        first = max(bisect_right(self._ranges, (start, len(self.text))) - 1, 0)
         last = first
         while self._ranges[last][1] < end and last + 1 < len(self._ranges):
             last += 1
         begin, until = min(self._ranges[first][0], start), max(self._ranges[last][1], end)
         row = self._first_row + first
-        has_passages = row < self.segment.last_row
-        return Match(
-            document_id=self.document.id,
+        return Evidence(
+            document_id=self.document_id,
             title=self.document.title,
             passage=row,
             start=start,
             end=end,
-            context=text[begin:until],
-            score=1.0,
+            context=self.text[begin:until],
+            score=score,
             corpus=self._corpus.name,
             context_start=begin,
             source_map=self.document.source_map,
-            path=self._corpus.passage(row).path(start) if has_passages else (),
-            degree=degree(wanted, text[start:end]),
+            path=self._corpus.passage(row).path(start) if row < self.segment.last_row else (),
         )
+
+    def match(self, start: int, end: int, wanted: str) -> Match:
+        """The match at these characters."""
+        place = self.place(start, end)
+        known = {each.name: getattr(place, each.name) for each in fields(place)}
+        return Match(**known, degree=degree(wanted, self.text[start:end]))
 
 
 def occurrences(wanted: Wanted, document: Folded) -> Iterator[tuple[int, int]]:

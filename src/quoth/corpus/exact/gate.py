@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.changed import FAITHFUL, Change, Kind, Status, compared, is_sign, tokens
-from quoth.corpus.exact.find import Wanted, occurrences
-from quoth.corpus.exact.nearest import MOST_CHARACTERS, Shown, around, cuts, nearest_part
+from quoth.corpus.exact.find import Shown, Wanted, occurrences
+from quoth.corpus.exact.nearest import MOST_CHARACTERS, around, cuts, nearest_part
 from quoth.records import Evidence
 from quoth.text.boundaries import begins_note
 from quoth.text.folding import fold, fold_with_places

@@ -1,4 +1,4 @@
-"""What in a corpus is nearest to a text, by an edit distance, and how a place is shown.
+"""What in a corpus is nearest to a text, by an edit distance.
 
 Knows: documents, characters, BM25, edit distance. Does not know: what makes a quotation faithful.
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from quoth.arrays import Ints
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.segment import Segment
+from quoth.corpus.exact.find import Shown
 from quoth.records import Evidence
 from quoth.text.terms import is_unspaced_character
 
@@ -28,41 +27,6 @@ _COMPARED = 10
 """BM25's best passages, around which the nearest text is looked for."""
 _NUMBER = re.compile(r"\d[.,]\d")
 _NEVER = 1 << 30
-
-
-class Shown:
-    """A document whose places are shown in their passages."""
-
-    def __init__(self, corpus: Corpus, segment: Segment, number: int) -> None:
-        self._document = segment.document(number)
-        self._ranges = segment.ranges(number) or [(0, len(self._document.text))]
-        self._first_row = segment.first_row + segment.passage_range(number)[0]
-        self._corpus = corpus.name
-        self.text = self._document.text
-
-    @property
-    def document_id(self) -> str:
-        return self._document.id
-
-    def place(self, start: int, end: int, score: float) -> Evidence:
-        """A place and the text of the passages that it touches."""
-        first = max(bisect_right(self._ranges, (start, len(self.text))) - 1, 0)
-        last = first
-        while self._ranges[last][1] < end and last + 1 < len(self._ranges):
-            last += 1
-        begin = self._ranges[first][0]
-        return Evidence(
-            document_id=self._document.id,
-            title=self._document.title,
-            passage=self._first_row + first,
-            start=start,
-            end=end,
-            context=self.text[begin : self._ranges[last][1]],
-            score=score,
-            corpus=self._corpus,
-            context_start=begin,
-            source_map=self._document.source_map,
-        )
 
 
 def cuts(text: str, at: int) -> bool:

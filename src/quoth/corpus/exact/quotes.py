@@ -13,8 +13,9 @@ from typing import Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.changed import Change, Status
+from quoth.corpus.exact.find import Shown
 from quoth.corpus.exact.gate import Judge
-from quoth.corpus.exact.nearest import NEAREST, Shown, cuts, nearest
+from quoth.corpus.exact.nearest import NEAREST, cuts, nearest
 from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.records import Evidence
