@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quoth.corpus.exact.reports import Checked
 
 app = typer.Typer()
-PANEL = "Check quotations"
+PANEL = "Quotations"
 COLOURS = {
     "verbatim": "green",
     "typographic": "green",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-@app.command(rich_help_panel="Ask a corpus")
+@app.command(rich_help_panel="Quotations")
 def find(
     directory: CorpusDir,
     text: Annotated[str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"What to look for; {STANDARD_INPUT}")],

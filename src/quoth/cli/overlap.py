@@ -66,7 +66,7 @@ class Collection:
         return read
 
 
-@app.command(rich_help_panel="Ask a corpus")
+@app.command(rich_help_panel="Quotations")
 def overlap(
     a: Annotated[str, typer.Argument(metavar="A", callback=as_utf8, help=f"{COLLECTION} Of two, the larger one.")],
     b: Annotated[

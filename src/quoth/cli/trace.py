@@ -45,7 +45,7 @@ li {{ margin: 1rem 0 }} small {{ color: #666 }} blockquote {{ margin: .3rem 0 .3
 """
 
 
-@app.command(rich_help_panel="Ask a corpus")
+@app.command(rich_help_panel="Quotations")
 def trace(
     directory: CorpusDir,
     text: Annotated[
