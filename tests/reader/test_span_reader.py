@@ -106,7 +106,7 @@ def brute(reader: SpanReader, query: str, shown: Passage) -> dict[tuple[int, int
 
 def mentions(places: Sequence[tuple[int, int, int, str, float]]) -> dict[str, float]:
     """The probability of each text with those it absorbs, the most probable first: texts with a span inside of one of
-    its own, or around one, one of the two with at least three fifths of the other's characters. A place has its
+    its own, or around one, one of the two with at least three quarters of the other's characters. A place has its
     passage, start, end, text and the text's probability."""
     own = {text: probability for *_, text, probability in places}
     left, sums = sorted(own, key=lambda text: -own[text]), dict[str, float]()
@@ -115,7 +115,7 @@ def mentions(places: Sequence[tuple[int, int, int, str, float]]) -> dict[str, fl
         for n, a, b, text, _ in places:
             for m, c, d, other, _ in places:
                 nested = n == m and ((a <= c and d <= b) or (c <= a and b <= d))
-                if text == left[0] and nested and 5 * min(b - a, d - c) >= 3 * max(b - a, d - c):
+                if text == left[0] and nested and 4 * min(b - a, d - c) >= 3 * max(b - a, d - c):
                     absorbed.add(other)
         sums[left[0]] = sum(own[text] for text in absorbed & {*left})
         left = [text for text in left if text not in absorbed]

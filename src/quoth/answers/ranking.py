@@ -114,8 +114,8 @@ def merge_mentions(
     scores: dict[int, float], groups: Groups, span_of: Callable[[int], tuple[int, int, int]]
 ) -> dict[int, float]:
     """Merge mentions: each text, best first, absorbs the scores of those that name the same thing with more or fewer
-    words ("about 340 million", "340 million people"): one span is inside the other and has at least three
-    fifths of its characters. `span_of`
+    words ("the Louvre Museum", "Louvre Museum"): one span is inside the other and has at least three
+    quarters of its characters. `span_of`
     is a candidate's passage, start and end.
 
     Scores `SLIGHT` below the best, which are most, stay as they are: they change nothing visible.
@@ -138,7 +138,7 @@ def merge_mentions(
 
 def _same_mention(a: int, b: int, start: int, end: int) -> bool:
     inner, outer = sorted((b - a, end - start))
-    return min(b, end) - max(a, start) == inner and 5 * inner >= 3 * outer
+    return min(b, end) - max(a, start) == inner and 4 * inner >= 3 * outer
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,16 +55,16 @@ def verify_quote(
     fail_on: FailOn = "altered,absent",
     json: Json = False,
 ) -> None:
-    """Check one quotation: does it occur in a corpus, word for word?
+    """Check whether one quotation occurs in a corpus.
 
-    verbatim, typographic (what a careful editor may do) and elided (… or [brackets], the parts in order and near each
+    verbatim, typographic (what a careful editor may do) and elided (… or \\[brackets], the parts in order and near each
     other) are faithful. altered: what was changed, and the nearest place. absent: nothing is near. The exit code is 1
     for a verdict of --fail-on.
 
     \b
     Example:
       quoth verify-quote atlas.quoth "the capital of Kenya is … Nairobi"
-      quoth verify-quote lease.quoth annex.quoth "The landlord is not permitted to enter" --json
+      quoth verify-quote lease.quoth "The landlord may not enter" --json
     """
     from quoth.corpus.exact.drafts import Draft
     from quoth.corpus.exact.gate import Judge
@@ -113,7 +113,7 @@ def verify_quotes(
     \b
     Example:
       quoth verify-quotes sources.quoth article.md
-      quoth verify-quotes sources.quoth more.quoth drafts/*.docx --html report.html --fail-on altered
+      quoth verify-quotes sources.quoth drafts/*.docx --html report.html
     """
     from quoth.corpus.exact.checking import Checker
     from quoth.corpus.exact.reports import Checked, as_html, as_sarif

@@ -271,7 +271,7 @@ def list_documents(
 
 @app.command(rich_help_panel=PANEL)
 def verify(directory: CorpusDir) -> None:
-    """Check every file of a corpus against its checksums: are the files whole?
+    """Check that every file of a corpus is whole, by its checksum.
 
     Names the first damaged file; quoth repair repairs what it can. To check quotations, use quoth verify-quotes.
 

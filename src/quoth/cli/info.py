@@ -26,7 +26,7 @@ IN_WORDS = {"bytes": "size on disk", "freed_by_compact": "compact would free"}
 
 @app.command(rich_help_panel="Make and change a corpus")
 def info(directory: CorpusDir, json: Json = False) -> None:
-    """Show what a corpus contains, and which models have embedded it.
+    """Show what a corpus contains and which models embedded it.
 
     \b
     Example:

@@ -81,7 +81,7 @@ def overlap(
     ] = 20,
     json: Json = False,
 ) -> None:
-    """Find the documents of two collections that share words in a row: copies, boilerplate, tests among training texts.
+    """Find documents of two collections that share words in a row.
 
     Typography and case make no difference. --json prints every pair with the places of its runs in both documents.
 
