@@ -9,6 +9,7 @@ import quoth
 
 RECORDS = [
     "Citation",
+    "Column",
     "Cost",
     "Document",
     "Evidence",
@@ -26,6 +27,7 @@ RECORDS = [
     "Repairs",
     "Sentence",
     "Shortfall",
+    "Table",
     "TaggedSpan",
     "TaggedText",
     "Verification",
@@ -45,6 +47,7 @@ NAMES = [
     "errors",
     "load",
     "read_documents",
+    "table",
     "verify_quote",
 ]
 

@@ -39,6 +39,7 @@ PARTS = {
     "query": ("fill", "ask", "classify"),
     "search": ("search",),
     "diff": ("diff",),
+    "table": ("table",),
     "highlight": ("highlight",),
     "train": ("train", "calibrate"),
 }
