@@ -73,6 +73,7 @@ PUBLIC = [
     quoth.read_documents,
     quoth.verify_quote,
     quoth.cite,
+    quoth.table,
     pipeline,
 ]
 

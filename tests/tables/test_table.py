@@ -97,7 +97,8 @@ def test_parts_and_groups(corpus: quoth.Corpus) -> None:
     rows = quoth.table(corpus.where("id != 'a'"), [SIGNER], model=scripted()[0], by="year").rows
     assert [(row.document_id, texts(row)) for row in rows] == [("2023", ["Carl Dean"]), ("2024", [""])]
     with pytest.raises(InputError, match="no document has a field 'yaer'; did you mean year"):
-        quoth.table(corpus, [SIGNER], model=scripted()[0], by="yaer")
+        quoth.table(corpus, [SIGNER], model=scripted()[0], by="yaer", output=corpus.path.with_name("t.csv"))
+    assert [each.name for each in corpus.path.parent.iterdir()] == ["c.quoth"]
     with pytest.raises(EmptyCorpusError):
         quoth.table(corpus.where("id = 'e'"), [SIGNER], model=scripted()[0])
 

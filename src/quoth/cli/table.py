@@ -138,7 +138,7 @@ def _tell(run: "Run", output: Path | None, since: int | None, json: bool) -> int
     counts += f", {plural(unreadable, 'document')} unreadable" if unreadable else ""
     counts += f", {changed:,} changed since snapshot {since}" if since is not None else ""
     told = f"{output}: {counts}" if output is not None else counts
-    note(told) if json else _line(told)
+    (note if json else _line)(told)
     return changed
 
 

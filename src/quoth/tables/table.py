@@ -6,7 +6,7 @@ Knows: the order of the steps. Does not know: how a question is answered, or wha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -20,7 +20,7 @@ from quoth.corpus.dates import Orders, orders_of
 from quoth.corpus.view import parts
 from quoth.errors import CorruptionError
 from quoth.storage import encode_json
-from quoth.tables.asking import Asker, rows_of, unreadable
+from quoth.tables.asking import Asker, Documents, rows_of, unreadable
 from quoth.tables.cells import Row
 from quoth.tables.changes import Change, changes_of
 from quoth.tables.columns import Column, Questions, columns_of
@@ -30,6 +30,7 @@ from quoth.tables.journal import BESIDE, Journal
 if TYPE_CHECKING:
     from quoth.reader.model import Reader
 
+Rows = Mapping[str, Documents]
 Progress = Callable[[int, int, int, float], None]
 """Told the number of rows that are finished, of all, how many of them were asked now, and in how many seconds."""
 
@@ -37,9 +38,9 @@ Progress = Callable[[int, int, int, float], None]
 class State:
     """The rows of a table over a corpus as one snapshot shows it."""
 
-    def __init__(self, corpus: Corpus, columns: list[Column], reader: Reader, journal: Journal, by: str | None) -> None:
+    def __init__(self, corpus: Corpus, columns: list[Column], reader: Reader, journal: Journal, rows: Rows) -> None:
         self._asker, self._columns, self._journal = Asker(reader.reader, corpus, columns), columns, journal
-        self.rows = rows_of(corpus, by)
+        self.rows = rows
         self._digests, self._errors = dict[str, str](), dict[str, Row]()
 
     def fill(self, keys: Sequence[str], progress: Progress | None = None) -> None:
@@ -102,6 +103,7 @@ class Run:
         before: Corpus | None = None,
     ) -> None:
         check_not_empty([corpus])
+        states = [(each, rows_of(each, by)) for each in (corpus, before) if each is not None]
         self.columns, self._output, self._open = columns, output, ExitStack()
         identity = {
             "questions": [each.to_dict() for each in columns],
@@ -117,8 +119,8 @@ class Run:
                 path = output.with_name(output.name + BESIDE)
             self._journal = opened.enter_context(Journal(path, identity, output))
             self._journal.check_output()
-            self.now = State(corpus, columns, reader, self._journal, by)
-            self._before = State(before, columns, reader, self._journal, by) if before is not None else None
+            self.now, *was = (State(each, columns, reader, self._journal, rows) for each, rows in states)
+            self._before = was[0] if was else None
             self._open = opened.pop_all()
 
     def __enter__(self) -> Run:
@@ -223,9 +225,10 @@ def table(
         EmptyCorpusError: No document to ask.
 
     Example:
-        >>> made = quoth.table(corpus.where("id = 'carmen'"), ["Who composed it?"])
-        >>> made.rows[0].cells["Who composed it?"].text
-        'Georges Bizet'
+        >>> first = quoth.Column("first night", "When was Carmen first performed?", "date")
+        >>> made = quoth.table(corpus.where("id = 'carmen'"), [first])
+        >>> made.rows[0].cells["first night"].value
+        '1875'
     """
     from quoth.reader.model import Reader
 
