@@ -76,7 +76,9 @@ def test_rows(corpus: quoth.Corpus) -> None:
     assert nearest is not None
     assert (nearest.text, nearest.value, nearest.status) == ("1 May 2020", "2020-05-01", "unsure")
     assert c.cells["end"].probability == 0 < nearest.probability < 0.5
-    assert b.cells["fee"].candidate is None  # a range is no amount
+    nearest = b.cells["fee"].candidate  # a range is no amount, but its sentence may help
+    assert nearest is not None
+    assert (nearest.text, nearest.value) == ("The fee is $5 to $10.", None)
     assert a.cells[SIGNER].evidence[0]["link"] == "https://example.org/a#:~:text=Ann%20Baker"
     assert "link" not in b.cells[SIGNER].evidence[0]
     assert repr(made) == "Table(rows=4, columns=4, filled=7, changes=0)"
@@ -287,9 +289,13 @@ def test_a_workbook_is_read_back(made: quoth.Table, tmp_path: Path) -> None:
     assert table["C3"].hyperlink is None
     assert table["D4"].value is None
     nearest = [[cell.value for cell in row] for row in book["Candidates"].iter_rows(min_row=2)]
-    assert [row[:4] for row in nearest] == [["c", "end", "1 May 2020", "2020-05-01"]]
-    assert "=1+1" in nearest[0][5]
-    assert book["Candidates"]["F2"].data_type == "s"
+    assert [row[:4] for row in nearest] == [
+        ["b", "fee", "The fee is $5 to $10.", ""],
+        ["c", "end", "1 May 2020", "2020-05-01"],
+        ["d", "end", "Eve Fox signed this.", ""],
+    ]
+    assert "=1+1" in nearest[1][5]
+    assert book["Candidates"]["F3"].data_type == "s"
     assert book["Places"].max_row == 1 + 7
 
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from quoth.answers.evidence import Source, Spans
+from quoth.answers.evidence import RIVALS, Source
 from quoth.corpus.bm25 import LiveWords, Query, Words, count, indexed_text, search
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.cite import text_directive
@@ -25,10 +22,10 @@ from quoth.errors import CorruptionError, InputError, nearest
 from quoth.reader.answering import Find, answer
 from quoth.reader.spans import SpanReader
 from quoth.records import Passage
-from quoth.tables.cells import UNREADABLE, Cell, Row, cell_of, fits, surest
+from quoth.tables.cells import UNREADABLE, Cell, Row, cell_of, surest
 from quoth.tables.columns import Column
 
-MOST_READ = 64
+MOST_READ = 24
 """Of a row's passages, the best ones by their words that are read for a question; fewer if one is relevant enough."""
 UNMATCHED = 0.01
 """The score of a passage that has no word of the question, as a share of the best one's; as in a fusion of rankings."""
@@ -96,10 +93,9 @@ class Asker:
 
     def __init__(self, reader: SpanReader, corpus: Corpus, columns: Sequence[Column]) -> None:
         self._reader, self._corpus, self._columns = reader, corpus, columns
-        # Columns that are asked together: those of which the same spans may be answers, with the same chance.
-        together = dict[tuple[str, float | None], list[Column]]()
+        together = dict[float | None, list[Column]]()  # columns that are asked at once
         for each in columns:
-            together.setdefault((each.type, each.threshold), []).append(each)
+            together.setdefault(each.threshold, []).append(each)
         self._together = [*together.values()]
 
     def row(self, key: str, documents: Documents) -> Row:
@@ -123,9 +119,8 @@ class Asker:
                 [self._corpus],
                 find,
                 [()] * len(asked),
-                top_k=1,
+                top_k=RIVALS,
                 least=default if first.threshold is None else first.threshold,
-                keep=None if first.kind in ("text", "list") else partial(_fitting, first),
             )
             cells = [(column.name, cell_of(found, column)) for (column, _), found in zip(asked, answers, strict=True)]
             made |= {each.name: surest(cell for name, cell in cells if name == each.name) for each in columns}
@@ -151,15 +146,6 @@ class Asker:
 def unreadable(key: str, columns: Sequence[Column], error: CorruptionError) -> Row:
     """The row of a document that cannot be read."""
     return Row(key, "", {each.name: Cell(status=UNREADABLE) for each in columns}, str(error))
-
-
-def _fitting(column: Column, source: Source, spans: Spans) -> Spans:
-    """The spans of a passage that have a value of the column's type."""
-    text, ends = source.passage.text, zip(spans.start_C.tolist(), spans.end_C.tolist(), strict=True)
-    kept_C = np.array([fits(text[start:end], column) for start, end in ends], np.bool_)
-    return replace(
-        spans, start_C=spans.start_C[kept_C], end_C=spans.end_C[kept_C], odds_C=spans.odds_C[kept_C]
-    )  # fmt: skip
 
 
 def _linked(cell: Cell, documents: Documents) -> Cell:

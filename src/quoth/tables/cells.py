@@ -87,26 +87,22 @@ def fits(text: str, column: Column) -> bool:
 
 
 def cell_of(found: Predictions, column: Column) -> Cell:
-    """The cell of an answer: its best phrase if that is sure, or the unit of the text that is (a sentence, an item, a
-    row), if it has a value of the column's type; else empty."""
-    units = [each for each in found.sentences[:1] if each.probability >= LEAST_SHOWN]
-    best: list[Prediction | Sentence] = [*found[:1], *units]
-    made = [
-        Cell(
-            text := quote_of(each.evidence[0]),
-            value_of(text, column.kind, column.choices),
-            each.probability,
-            each.status,
-            tuple(map(_place, each.evidence[:PLACES])),
-        )
-        for each in best
-    ]
-    sure = [each for each in made if each.status == "answered" and fits(each.text, column)]
-    if sure:
+    """The cell of an answer: its best phrase that has a value of the column's type if that is sure, or the unit of the
+    text that is (a sentence, an item, a row); else empty."""
+    phrases = [_cell(each, column) for each in found]
+    units = [_cell(each, column) for each in found.sentences[:1] if each.probability >= LEAST_SHOWN]
+    fitting = [each for each in (*phrases, *units) if fits(each.text, column)]
+    if sure := [each for each in fitting if each.status == "answered"]:
         return replace(sure[0], read_as=found.read_as)
-    status = found[0].status if found else "not_found"
-    nearest = replace(made[0], status="unsure") if made else None
-    return Cell(status=status, candidate=nearest, read_as=found.read_as)
+    nearest = [replace(each, status="unsure") for each in (*fitting, *units)][:1]
+    status = nearest[0].status if nearest and found.status != "not_found" else "not_found"
+    return Cell(status=status, candidate=nearest[0] if nearest else None, read_as=found.read_as)
+
+
+def _cell(said: Prediction | Sentence, column: Column) -> Cell:
+    text = quote_of(said.evidence[0])
+    value = value_of(text, column.kind, column.choices)
+    return Cell(text, value, said.probability, said.status, tuple(map(_place, said.evidence[:PLACES])))
 
 
 def surest(cells: Iterable[Cell]) -> Cell:
