@@ -12,12 +12,14 @@ import openpyxl
 import pyarrow.parquet as pq
 import pytest
 from scripted import ANSWERS, scripted
+from written import lines, pdf
 
 import quoth
 from commands import Run
 from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, LockedError
 from quoth.tables.asking import MOST_READ
 from quoth.tables.cells import UNREADABLE
+from quoth.tables.files import place_of
 
 QUESTIONS: list[Any] = [
     "Who signed it?",
@@ -116,6 +118,17 @@ def test_all_passages_of_a_document_are_read_those_with_the_question_s_words_fir
     assert [len(each) for each in own.read] == [MOST_READ, 20]
     assert own.read[0][0] == words[70]
     assert own.read[1] == words[:20]
+
+
+def test_a_place_in_a_pdf_has_its_page(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.pdf").write_bytes(pdf(lines("One."), lines("Ann Baker signed this.")))
+    corpus = quoth.Corpus.create(tmp_path / "c.quoth")
+    corpus.add(quoth.read_documents(tmp_path / "docs"))
+    cell = quoth.table(corpus, [SIGNER], model=scripted()[0]).rows[0].cells[SIGNER]
+    location = cell.evidence[0]["location"]
+    assert (cell.text, location["page"], len(location["rectangles"])) == ("Ann Baker", 2, 1)
+    assert place_of(cell) == "a.pdf, page 2"
 
 
 def test_a_run_that_is_killed_goes_on(corpus: quoth.Corpus, tmp_path: Path) -> None:

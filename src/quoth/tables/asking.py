@@ -45,9 +45,9 @@ class Documents(NamedTuple):
         return "\n".join(segment.document(number).text for segment, number in self.places)
 
     def title(self) -> str:
-        """That of the first."""
+        """That of the document, if it is one."""
         segment, number = self.places[0]
-        return segment.record(number)[1]
+        return segment.record(number)[1] if len(self.places) == 1 else ""
 
     def link(self, place: Mapping[str, Any]) -> dict[str, str]:
         """The link that opens a place of a document, if its metadata has a URL. Raises CorruptionError."""

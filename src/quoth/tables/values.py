@@ -111,7 +111,8 @@ def money_in(text: str) -> dict[str, Any] | None:
     for sign in ("$", "¥"):  # "US$ 5 (five dollars)" says which
         currencies -= {sign} if len(currencies) > 1 else set()
     found = _told(_CURRENCY.sub(" ", _SIGNED.sub(r" \2\1", text)), money=True)
-    if len(found) != 1 or len(currencies) > 1:
+    is_amount = currencies or _NUMBER.fullmatch(_without_remarks(text).strip())  # 5 % and 5 years are none
+    if len(found) != 1 or len(currencies) > 1 or not is_amount:
         return None
     return {"amount": _plain(found[0][2]), "currency": min(currencies, default=None)}
 
