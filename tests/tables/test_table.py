@@ -18,7 +18,8 @@ import quoth
 from commands import Run
 from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, LockedError
 from quoth.tables.asking import MOST_READ
-from quoth.tables.cells import UNREADABLE
+from quoth.tables.cells import UNREADABLE, cell_of
+from quoth.tables.columns import Column
 from quoth.tables.files import place_of
 
 QUESTIONS: list[Any] = [
@@ -215,6 +216,10 @@ def test_a_damaged_document_is_a_row_that_says_so(corpus: quoth.Corpus, tmp_path
     assert {cell.status for cell in rows[1].cells.values()} == {UNREADABLE}
     assert [texts(row)[0] for row in rows] == ["Ann Baker", "", "", "Eve Fox"]
     put(b"Karl Dean signed", b"Carl Dean signed")
+    put(b'["d"', b'[}d"')
+    rows = quoth.table(corpus, QUESTIONS, model=scripted()[0]).rows
+    assert [bool(row.error) for row in rows] == [False, False, False, True]
+    put(b'[}d"', b'["d"')
     reader, own = scripted()
     rows = quoth.table(corpus, QUESTIONS, model=reader, output=tmp_path / "t.csv").rows
     assert (own.asked, texts(rows[1])[0], rows[1].error) == (4, "Carl Dean", "")
@@ -377,3 +382,28 @@ def test_a_bad_questions_file_writes_nothing(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_sure_unit_fills_a_cell_with_the_phrase_in_it() -> None:
+    context = "It costs $5 here. It cost $4 before."
+
+    def at(text: str, chance: float, status: Any, kind: Any = quoth.Prediction) -> Any:
+        place = quoth.Evidence("a", "", 0, context.index(text), context.index(text) + len(text), context, chance)
+        return kind(text, *([0.0] * (kind is quoth.Prediction)), chance, (place,), status=status)
+
+    unit = at("It costs $5 here.", 0.7, "answered", quoth.Sentence)
+    five, four, costs = at("$5", 0.4, "unsure"), at("$4", 0.3, "unsure"), at("costs", 0.9, "answered")
+    money, text = Column("c", "How much?", "money"), Column("c", "How much?")
+
+    def cell(column: Column, *phrases: Any, unit: Any = unit) -> tuple[str, float, str]:
+        made = cell_of(quoth.Predictions(phrases, [unit]), column)
+        return made.text, made.probability, made.candidate.text if made.candidate else ""
+
+    assert cell(money, five, four) == ("$5", 0.7, "")
+    assert cell(money, costs, five) == ("$5", 0.7, "")  # a word is no amount
+    assert cell(text, costs, five) == ("costs", 0.9, "")
+    assert cell(text, five) == ("It costs $5 here.", 0.7, "")
+    assert cell(money, four, five) == ("It costs $5 here.", 0.7, "")  # the best is elsewhere; the unit has one amount
+    unsure = at("It costs $5 here.", 0.3, "unsure", quoth.Sentence)
+    assert cell(money, five, unit=unsure) == ("", 0.0, "$5")
+    assert cell(money, costs, unit=unsure) == ("", 0.0, "It costs $5 here.")

@@ -72,16 +72,20 @@ class Documents(NamedTuple):
 def rows_of(corpus: Corpus, by: str | None = None) -> dict[str, Documents]:
     """The rows of a corpus, in the order of its documents: one for each, by its id, or for each value of a field.
 
-    A document with several values is in several rows, one with none is in none. Raises InputError if all have none.
+    A document with several values is in several rows, one with none is in none. One whose record is damaged has a row
+    of its own. Raises InputError if all have none.
     """
     rows, known = dict[str, Documents](), set[str]()
-    for segment in corpus.segments:
-        for number in corpus._snapshot.live_documents(segment):
+    for segment, number in corpus.numbered():
+        try:
             document_id, title, metadata = segment.record(number)
-            record = {**metadata, "id": document_id, "title": title}
-            known.update(record)
-            for value in [document_id] if by is None else dict.fromkeys(map(str, values_of(record, by))):
-                rows.setdefault(value, Documents([])).places.append((segment, number))
+        except CorruptionError:
+            rows[f"{segment.name}/{number}"] = Documents([(segment, number)])
+            continue
+        record = {**metadata, "id": document_id, "title": title}
+        known.update(record)
+        for value in [document_id] if by is None else dict.fromkeys(map(str, values_of(record, by))):
+            rows.setdefault(value, Documents([])).places.append((segment, number))
     if known and not rows:
         there = ", ".join(sorted(known)[:20])
         raise InputError(f"by: no document has a field {by!r}{nearest(by, known)}; there are: {there}")

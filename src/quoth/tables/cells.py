@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from quoth.corpus.dates import Orders, read
-from quoth.records import LEAST_SHOWN, PLACES, Evidence, Prediction, Predictions, Sentence, quote_of
+from quoth.records import LEAST_SHOWN, PLACES, Evidence, Prediction, Predictions, Sentence, is_within, quote_of
 from quoth.tables.columns import Column
 from quoth.tables.values import value_of
 from quoth_sources.source_map import as_json
@@ -87,15 +87,24 @@ def fits(text: str, column: Column) -> bool:
 
 
 def cell_of(found: Predictions, column: Column) -> Cell:
-    """The cell of an answer: its best phrase that has a value of the column's type if that is sure, or the unit of the
-    text that is (a sentence, an item, a row); else empty."""
-    phrases = [_cell(each, column) for each in found]
-    units = [_cell(each, column) for each in found.sentences[:1] if each.probability >= LEAST_SHOWN]
-    fitting = [each for each in (*phrases, *units) if fits(each.text, column)]
-    if sure := [each for each in fitting if each.status == "answered"]:
-        return replace(sure[0], read_as=found.read_as)
-    nearest = [replace(each, status="unsure") for each in (*fitting, *units)][:1]
-    status = nearest[0].status if nearest and found.status != "not_found" else "not_found"
+    """The cell of an answer, empty if nothing is sure.
+
+    It is the best phrase that has a value of the column's type, if that is sure; or if a unit of the text is (a
+    sentence, an item, a row), that phrase inside it; or the unit itself, if it has such a value.
+    """
+    phrases = [each for each in found if fits(quote_of(each.evidence[0]), column)]
+    units = [each for each in found.sentences[:1] if each.probability >= LEAST_SHOWN]
+    whole = [each for each in units if fits(quote_of(each.evidence[0]), column)]
+    inside = [
+        replace(phrase, probability=unit.probability, status=unit.status)
+        for phrase in phrases[:1]
+        for unit in units
+        if column.kind not in ("text", "list") and is_within(phrase.evidence[0], unit.evidence[0])
+    ]
+    if sure := [each for each in (*phrases, *inside, *whole) if each.status == "answered"]:
+        return replace(_cell(sure[0], column), read_as=found.read_as)
+    nearest = [replace(_cell(each, column), status="unsure") for each in [*phrases, *units][:1]]
+    status = "unsure" if nearest and found.status != "not_found" else "not_found"
     return Cell(status=status, candidate=nearest[0] if nearest else None, read_as=found.read_as)
 
 
