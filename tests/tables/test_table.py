@@ -17,7 +17,6 @@ from written import lines, pdf
 import quoth
 from commands import Run
 from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, LockedError
-from quoth.tables.asking import MOST_READ
 from quoth.tables.cells import UNREADABLE, cell_of
 from quoth.tables.columns import Column
 from quoth.tables.files import place_of
@@ -108,17 +107,17 @@ def test_parts_and_groups(corpus: quoth.Corpus) -> None:
         quoth.table(corpus.where("id = 'e'"), [SIGNER], model=scripted()[0])
 
 
-def test_all_passages_of_a_document_are_read_those_with_the_question_s_words_first(tmp_path: Path) -> None:
+def test_a_document_s_passages_are_read_those_with_the_question_s_words_first(tmp_path: Path) -> None:
     corpus = quoth.Corpus.create(tmp_path / "long.quoth", splitter="fixed:5")
     words = [f"filler{n} a b c d" for n in range(100)]
     words[70] = "Gil Hays signed it here"
-    corpus.add([quoth.Document("x", "", " ".join(words)), quoth.Document("y", "", " ".join(words[:20]))])
+    corpus.add([quoth.Document("x", "", " ".join(words)), quoth.Document("y", "", " ".join(words[:10]))])
     reader, own = scripted()
     x, _ = quoth.table(corpus, [SIGNER], model=reader).rows
     assert texts(x) == ["Gil Hays"]
-    assert [len(each) for each in own.read] == [MOST_READ, 20]
+    assert [len(each) for each in own.read] == [own.config.defaults.passages, 10]
     assert own.read[0][0] == words[70]
-    assert own.read[1] == words[:20]
+    assert own.read[1] == words[:10]
 
 
 def test_a_place_in_a_pdf_has_its_page(tmp_path: Path) -> None:

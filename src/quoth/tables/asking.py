@@ -25,8 +25,6 @@ from quoth.records import Passage
 from quoth.tables.cells import UNREADABLE, Cell, Row, cell_of, surest
 from quoth.tables.columns import Column
 
-MOST_READ = 24
-"""Of a row's passages, the best ones by their words that are read for a question; fewer if one is relevant enough."""
 UNMATCHED = 0.01
 """The score of a passage that has no word of the question, as a share of the best one's; as in a fusion of rankings."""
 
@@ -131,8 +129,8 @@ class Asker:
         return made
 
     def _finder(self, passages: Sequence[Passage]) -> Find:
-        """Finds passages of a row for questions: all, those with words of the question first, as if there were no
-        others in the corpus."""
+        """Finds passages of a row for questions, as many as the reader reads: those with words of the question first,
+        as if there were no others in the corpus."""
         texts = (indexed_text(each.title, each.text, each.path()) for each in passages)
         parts, among = [LiveWords(Words.of(texts))], len(passages)
 
@@ -141,7 +139,7 @@ class Asker:
             rows_N, scores_N = search(parts, query, among, count(parts, query))
             shares = dict.fromkeys(range(among), UNMATCHED)
             shares |= {row: max(score / scores_N[0], UNMATCHED) for row, score in zip(rows_N, scores_N, strict=True)}
-            best = sorted(shares, key=lambda row: (-shares[row], row))[:MOST_READ]
+            best = sorted(shares, key=lambda row: (-shares[row], row))[: self._reader.config.defaults.passages]
             return [Source(passages[row], self._corpus.name, math.log(shares[row]), among) for row in best]
 
         return lambda texts, hidden: [*map(ranked, texts)]
