@@ -129,6 +129,17 @@ def test_a_place_in_a_pdf_has_its_page(tmp_path: Path) -> None:
     location = cell.evidence[0]["location"]
     assert (cell.text, location["page"], len(location["rectangles"])) == ("Ann Baker", 2, 1)
     assert place_of(cell) == "a.pdf, page 2"
+    (tmp_path / "out").mkdir()
+    for name in ("t.xlsx", "t.html", "t.jsonl"):
+        quoth.table(corpus, [SIGNER], model=scripted()[0], output=tmp_path / "out" / name, files=tmp_path / "docs")
+    assert '<a href="../docs/a.pdf#page=2">' in (tmp_path / "out" / "t.html").read_text()
+    link = openpyxl.load_workbook(tmp_path / "out" / "t.xlsx")["Table"]["C2"].hyperlink
+    assert (link.target, link.location) == (r"..\docs\a.pdf", "page=2")  # as workbooks have paths
+    row = json.loads((tmp_path / "out" / "t.jsonl").read_text())
+    assert row["cells"][SIGNER]["evidence"][0]["link"] == "../docs/a.pdf#page=2"
+    corpus.replace([quoth.Document("../t.html", "", "Ann Baker signed this.")])
+    quoth.table(corpus, [SIGNER], model=scripted()[0], output=tmp_path / "out" / "t.html", files=tmp_path / "docs")
+    assert (tmp_path / "out" / "t.html").read_text().count("<a href") == 1  # nothing outside the folder
 
 
 def test_a_run_that_is_killed_goes_on(corpus: quoth.Corpus, tmp_path: Path) -> None:

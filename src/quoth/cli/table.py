@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quoth.cli.models import load_reader
-from quoth.cli.options import CorpusDir, Json, Setup, Where
+from quoth.cli.options import FILES, CorpusDir, Json, Setup, Where
 from quoth.cli.output import duration, note, plural, print_json, progress_bar, results, visible
 from quoth.cli.records import takes_setup
 
@@ -50,6 +50,7 @@ def table(
             "--since", metavar="SNAPSHOT", min=0, help="Show which cells changed since this snapshot of the corpus."
         ),
     ] = None,
+    files: Annotated[Path | None, FILES] = None,
     json: Json = False,
     model: Annotated[str, typer.Option("--model", help="The reader: a shipped model or a folder.")] = "quoth-reader",
     setup: Setup,
@@ -79,7 +80,7 @@ def table(
     if since is not None:
         before = _opened(directory, where, since)
     reader = load_reader(model, [corpus], setup)
-    with Run(corpus, columns, reader, by=by, output=output, before=before) as run:
+    with Run(corpus, columns, reader, by=by, output=output, before=before, files=files) as run:
         _fill(run, len(columns))
         run.save()
         changed = _tell(run, output, since, json)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from quoth.errors import InputError
 from quoth.storage import create, fsync_path, refuse_unless_plain, temporary
@@ -47,6 +50,25 @@ def write(path: Path, columns: Sequence[Column], rows: Rows, will_write: Callabl
     finally:
         part.unlink(missing_ok=True)
     fsync_path(path.absolute().parent)
+
+
+def with_links(row: Row, files: Path, beside: Path) -> Row:
+    """A row whose places lead to the files that its documents were read from, to the page if there is one, as seen from
+    a folder. What has a link already, or no file there, keeps it."""
+
+    def linked(cell: Cell) -> Cell:
+        places = tuple(_to_file(place, files, beside) | place for place in cell.evidence)
+        return replace(cell, evidence=places, candidate=linked(cell.candidate) if cell.candidate else None)
+
+    return replace(row, cells={name: linked(cell) for name, cell in row.cells.items()})
+
+
+def _to_file(place: Mapping[str, Any], files: Path, beside: Path) -> dict[str, str]:
+    file, page = files / place["document_id"], place.get("location", {}).get("page")
+    if not file.resolve().is_relative_to(files.resolve()) or not file.is_file():
+        return {}
+    path = quote(os.path.relpath(file.absolute(), beside).replace(os.sep, "/"))
+    return {"link": f"{path}#page={page}" if page else path}
 
 
 def shown(value: Any) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +25,7 @@ from quoth.tables.asking import Asker, Documents, rows_of, unreadable
 from quoth.tables.cells import Row
 from quoth.tables.changes import Change, changes_of
 from quoth.tables.columns import Column, Questions, columns_of
-from quoth.tables.files import check_output, write
+from quoth.tables.files import check_output, with_links, write
 from quoth.tables.journal import BESIDE, Journal
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class State:
 class Run:
     """A table that is being made: over a corpus, with its journal, maybe beside what it was at a snapshot before.
 
-    A context manager: `fill` it, then read `rows` and `changes`, and `save` it.
+    A context manager: `fill` it, then read `rows` and `changes`, and `save` it, with links to the files that the
+    documents were read from if their folder is given.
     """
 
     def __init__(
@@ -101,10 +103,11 @@ class Run:
         by: str | None = None,
         output: Path | None = None,
         before: Corpus | None = None,
+        files: Path | None = None,
     ) -> None:
         check_not_empty([corpus])
         states = [(each, rows_of(each, by)) for each in (corpus, before) if each is not None]
-        self.columns, self._output, self._open = columns, output, ExitStack()
+        self.columns, self._output, self._files, self._open = columns, output, files, ExitStack()
         identity = {
             "questions": [each.to_dict() for each in columns],
             "corpus": corpus.name,
@@ -153,7 +156,9 @@ class Run:
     def save(self) -> None:
         """Writes the output."""
         if self._output is not None:
-            write(self._output, self.columns, self.rows, self._journal.will_write)
+            link = partial(with_links, files=self._files, beside=self._output.absolute().parent)
+            rows = self.rows if self._files is None else lambda: map(link, self.rows())
+            write(self._output, self.columns, rows, self._journal.will_write)
 
     def _differing(self, before: State) -> Iterator[str]:
         """The rows of both states whose documents are not equal, those of now first."""
@@ -198,6 +203,7 @@ def table(
     by: str | None = None,
     since: int | None = None,
     output: str | Path | None = None,
+    files: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Table:
     """Ask the same questions of every document: a row for each, a column per question.
@@ -212,6 +218,8 @@ def table(
         since (int | None): Compare with the corpus as its snapshot of this number shows it. Default: None.
         output (str | Path | None): A file to write; finished rows are kept beside it, so that a stopped run goes on
             and a later one asks only of documents that changed. Default: None.
+        files (str | Path | None): The folder that was indexed, or a copy: places in the output lead to its files.
+            Default: None.
         progress (Callable[[int, int, int, float], None] | None): Receives the number of rows that are finished, of
             all, how many of them were asked now, and in how many seconds. Default: None.
 
@@ -242,7 +250,8 @@ def table(
     if where is not None:
         opened, before = parts([opened], where)[0], None if before is None else parts([before], where)[0]
     reader = model if isinstance(model, Reader) else Reader.from_pretrained(model, corpus=opened)
-    with Run(opened, columns, reader, by=by, output=path, before=before) as run:
+    folder = None if files is None else Path(files)
+    with Run(opened, columns, reader, by=by, output=path, before=before, files=folder) as run:
         run.fill(progress)
         run.save()
         return Table(columns, [*run.rows()], [*run.changes()])

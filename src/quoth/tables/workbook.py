@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from quoth.errors import InputError
 from quoth.tables.cells import Cell
@@ -66,7 +67,8 @@ def _write(sheet: Any, row: int, column: int, cell: Cell, link: str, formats: di
     """The value of a cell, or its quotation if it has none."""
     value = cell.value["amount"] if isinstance(cell.value, dict) else cell.value
     if link:
-        sheet.write_url(row, column, link, formats[""], "link")  # the value takes its place, the link stays
+        target = link if "://" in link else f"external:{unquote(link)}"
+        sheet.write_url(row, column, target, formats[""], "link")  # the value takes its place, the link stays
     if isinstance(value, bool):
         sheet.write_boolean(row, column, value, formats[""])
     elif isinstance(value, (int, float)):
