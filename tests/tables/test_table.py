@@ -19,7 +19,7 @@ from commands import Run
 from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, LockedError
 from quoth.tables.cells import UNREADABLE, cell_of
 from quoth.tables.columns import Column
-from quoth.tables.files import place_of
+from quoth.tables.told import place_of
 
 QUESTIONS: list[Any] = [
     "Who signed it?",
@@ -194,6 +194,16 @@ def test_the_output_of_another_table_is_refused(corpus: quoth.Corpus, tmp_path: 
     for name, what in [("t.txt", "a table is written as"), ("no/t.csv", "no such folder"), ("c.quoth", "is written")]:
         with pytest.raises(InputError, match=what):
             quoth.table(corpus, QUESTIONS, model=reader, output=tmp_path / name)
+
+
+def test_a_damaged_journal_is_told(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    out, reader = tmp_path / "t.csv", scripted()[0]
+    quoth.table(corpus, QUESTIONS, model=reader, output=out)
+    journal = tmp_path / "t.csv.rows"
+    first, *others = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(first + b"{]" + b"".join(others))
+    with pytest.raises(InputError, match=rf"damaged at byte {len(first)}; delete it"):
+        quoth.table(corpus, QUESTIONS, model=reader, output=out)
 
 
 def test_one_process_writes_a_table(corpus: quoth.Corpus, tmp_path: Path) -> None:

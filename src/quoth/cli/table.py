@@ -144,7 +144,7 @@ def _tell(run: "Run", output: Path | None, since: int | None, json: bool) -> int
 
 
 def _said(cell: "Cell") -> str:
-    from quoth.tables.files import place_of, shown
+    from quoth.tables.told import place_of, shown
 
     if not cell.text:
         return "–"

@@ -101,9 +101,11 @@ def cell_of(found: Predictions, column: Column) -> Cell:
         for unit in units
         if column.kind not in ("text", "list") and is_within(phrase.evidence[0], unit.evidence[0])
     ]
-    if sure := [each for each in (*phrases, *inside, *whole) if each.status == "answered"]:
+    fitting: list[Prediction | Sentence] = [*phrases, *inside, *whole]
+    if sure := [each for each in fitting if each.status == "answered"]:
         return replace(_cell(sure[0], column), read_as=found.read_as)
-    nearest = [replace(_cell(each, column), status="unsure") for each in [*phrases, *units][:1]]
+    others: list[Prediction | Sentence] = [*phrases, *units]
+    nearest = [replace(_cell(each, column), status="unsure") for each in others[:1]]
     status = "unsure" if nearest and found.status != "not_found" else "not_found"
     return Cell(status=status, candidate=nearest[0] if nearest else None, read_as=found.read_as)
 

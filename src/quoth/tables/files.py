@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from io import TextIOWrapper
@@ -20,9 +20,8 @@ from quoth.errors import InputError
 from quoth.storage import create, fsync_path, refuse_unless_plain, temporary
 from quoth.tables.cells import Cell, Row
 from quoth.tables.columns import Column
+from quoth.tables.told import Rows, shown
 
-Rows = Callable[[], Iterator[Row]]
-"""Gives the rows anew, one at a time."""
 AT_A_TIME = 1000
 """Rows of a group in Parquet."""
 
@@ -69,34 +68,6 @@ def _to_file(place: Mapping[str, Any], files: Path, beside: Path) -> dict[str, s
         return {}
     path = quote(os.path.relpath(file.absolute(), beside).replace(os.sep, "/"))
     return {"link": f"{path}#page={page}" if page else path}
-
-
-def shown(value: Any) -> str:
-    """A value as people read it."""
-    if isinstance(value, dict):
-        return f"{value['amount']} {value['currency'] or ''}".strip()
-    if isinstance(value, list):
-        return "; ".join(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else f"{value}"
-
-
-def place_of(cell: Cell) -> str:
-    """Where a cell's quotation stands, in words."""
-    place = cell.evidence[0]
-    location = place.get("location", {})
-    named = [f"{name} {location[name]}" for name in ("page", "sheet", "cell", "slide", "line") if name in location]
-    return ", ".join([place["document_id"], *(named or [f"characters {place['start']:,}–{place['end']:,}"])])
-
-
-def sentence_of(cell: Cell, around: int = 160) -> tuple[str, str, str]:
-    """A quotation as it stands: what is before it, itself, what is after it."""
-    place = cell.evidence[0]
-    start, end = (place[each] - place["context_start"] for each in ("start", "end"))
-    context, first = place["context"], max(start - around, 0)
-    before, after = context[first:start], context[end : end + around]
-    return ("…" if first else "") + before, context[start:end], after + ("…" if end + around < len(context) else "")
 
 
 def _as_csv(part: Path, columns: Sequence[Column], rows: Rows) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from quoth.storage import create
 from quoth.tables.cells import Cell, Row
 from quoth.tables.columns import Column
-from quoth.tables.files import Rows, place_of, sentence_of, shown
+from quoth.tables.told import Rows, place_of, sentence_of, shown
 
 HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -156,9 +156,12 @@ class Run:
     def save(self) -> None:
         """Writes the output."""
         if self._output is not None:
-            link = partial(with_links, files=self._files, beside=self._output.absolute().parent)
-            rows = self.rows if self._files is None else lambda: map(link, self.rows())
-            write(self._output, self.columns, rows, self._journal.will_write)
+            write(self._output, self.columns, self._linked, self._journal.will_write)
+
+    def _linked(self) -> Iterator[Row]:
+        if self._files is None or self._output is None:
+            return self.rows()
+        return map(partial(with_links, files=self._files, beside=self._output.absolute().parent), self.rows())
 
     def _differing(self, before: State) -> Iterator[str]:
         """The rows of both states whose documents are not equal, those of now first."""

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from quoth.errors import InputError
 from quoth.tables.cells import Cell
 from quoth.tables.columns import Column
-from quoth.tables.files import Rows, place_of, sentence_of, shown
+from quoth.tables.told import Rows, place_of, sentence_of, shown
 
 MOST_ROWS = 1_048_575
 MOST_CHARACTERS = 32_000
