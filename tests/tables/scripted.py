@@ -23,18 +23,19 @@ ANSWERS = {
 
 
 class Scripted:
-    """The part of a reader that reads. `asked` counts the questions; `before` is called before some are answered."""
+    """The part of a reader that reads. `asked` counts the questions, `read` has the passages shown for each; `before`
+    is called before some are answered."""
 
     config = ReaderConfig(defaults=ReaderDefaults(min_probability=0.5, not_found_below=0.1))
 
     def __init__(self, before: Callable[[int], None] = lambda asked: None) -> None:
         self.asked, self._before = 0, before
-        self.read: list[list[str]] = []
+        self.read: list[list[Source]] = []
 
     def read_enough(self, texts: Sequence[str], sources: Sequence[Sequence[Source]], **_: Any) -> list[list[Spans]]:
         self._before(self.asked)
         self.asked += len(texts)
-        self.read += [[each.passage.text for each in group] for group in sources]
+        self.read += map(list, sources)
         return [[self._spans(text, each.passage) for each in group] for text, group in zip(texts, sources, strict=True)]
 
     def _spans(self, question: str, passage: Passage) -> Spans:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -110,14 +111,22 @@ def test_parts_and_groups(corpus: quoth.Corpus) -> None:
 def test_a_document_s_passages_are_read_those_with_the_question_s_words_first(tmp_path: Path) -> None:
     corpus = quoth.Corpus.create(tmp_path / "long.quoth", splitter="fixed:5")
     words = [f"filler{n} a b c d" for n in range(100)]
-    words[70] = "Gil Hays signed it here"
+    words[70], words[80] = "Gil Hays signed it here", "It was signed and signed"
     corpus.add([quoth.Document("x", "", " ".join(words)), quoth.Document("y", "", " ".join(words[:10]))])
     reader, own = scripted()
     x, _ = quoth.table(corpus, [SIGNER], model=reader).rows
     assert texts(x) == ["Gil Hays"]
-    assert [len(each) for each in own.read] == [own.config.defaults.passages, 10]
-    assert own.read[0][0] == words[70]
-    assert own.read[1] == words[:10]
+    of_x, of_y = own.read
+    assert [len(of_x), len(of_y)] == [own.config.defaults.passages, 10]
+    assert [each.passage.text for each in of_y] == words[:10]
+    assert {each.passage.text for each in of_x[:2]} == {words[70], words[80]}
+    # What a reader over the document alone is shown, and then what has no word of the question.
+    own.read.clear()
+    reader.over([corpus]).where("id = 'x'").ask(SIGNER)
+    [alone] = own.read
+    assert len(alone) == 2
+    assert of_x[:2] == alone
+    assert [math.exp(each.relevance) for each in of_x[2:]] == pytest.approx([0.01] * (len(of_x) - 2))
 
 
 def test_a_place_in_a_pdf_has_its_page(tmp_path: Path) -> None:
