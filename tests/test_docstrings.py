@@ -77,6 +77,7 @@ PUBLIC = [
     quoth.verify_quote,
     quoth.verify_quotes,
     quoth.cite,
+    quoth.table,
     pipeline,
 ]
 

@@ -10,6 +10,7 @@ import quoth
 RECORDS = [
     "Change",
     "Citation",
+    "Column",
     "Cost",
     "Document",
     "Evidence",
@@ -28,6 +29,7 @@ RECORDS = [
     "Repairs",
     "Sentence",
     "Shortfall",
+    "Table",
     "TaggedSpan",
     "TaggedText",
     "Trace",
@@ -51,6 +53,7 @@ NAMES = [
     "load",
     "overlap",
     "read_documents",
+    "table",
     "verify_quote",
     "verify_quotes",
 ]

@@ -27,6 +27,7 @@ ROOMS = (
     {"ner": "names and dates in texts, a tool of the systems"},
     {"reader": "the span reader, a tool of the systems"},
     {"npm": "NPM", "realm": "REALM", "zero_ner": "Zero-NeR"},
+    {"tables": "rows of documents, columns of questions"},
     {"cli": "the command line"},
     {
         "quoth_serve": "HTTP, the page, and other programs",

@@ -50,6 +50,9 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.records import Sentence as Sentence
     from quoth.records import TaggedSpan as TaggedSpan
     from quoth.records import TaggedText as TaggedText
+    from quoth.tables.columns import Column as Column
+    from quoth.tables.table import Table as Table
+    from quoth.tables.table import table as table
     from quoth.zero_ner.model import ZeroNER as ZeroNER
     from quoth_sources.source_map import Location as Location
 
@@ -81,6 +84,8 @@ _HOMES = {
         "quoth.realm.model": "REALM",
         "quoth.records": "Document Evidence Hit Hits Likelihood Match Passage PassageShare Prediction "
         "Predictions Sentence TaggedSpan TaggedText",
+        "quoth.tables.columns": "Column",
+        "quoth.tables.table": "Table table",
         "quoth_sources.source_map": "Location",
         "quoth.zero_ner.model": "ZeroNER",
     }.items()

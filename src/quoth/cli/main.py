@@ -38,6 +38,7 @@ PARTS = {
     "query": ("fill", "ask", "classify"),
     "search": ("search",),
     "diff": ("diff",),
+    "table": ("table",),
     "highlight": ("highlight",),
     "find": ("find",),
     "check": ("verify-quote", "verify-quotes"),

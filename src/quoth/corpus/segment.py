@@ -40,7 +40,7 @@ from quoth.corpus.bm25 import WordGatherer, Words, hashes, indexed_text
 from quoth.corpus.manifest import SegmentEntry, segment_path
 from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
 from quoth.records import Document, Passage
-from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of
+from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, sha256_bytes, size_of
 from quoth.text.passages import Ranges
 from quoth.text.terms import FIRST, LATEST
 from quoth_sources.blocks import KINDS, Block, Outline, decode, encode
@@ -188,6 +188,12 @@ class Segment:
         same = (self._blob[begin:middle], self._blob[middle:end]) == _encoded(document)
         same = same and self._part(self._places, index) == document.source_map
         return same and document.blocks in (b"", self._part(self._blocks, index))
+
+    def digest(self, index: int) -> str:
+        """The SHA-256 of all that `holds` compares."""
+        begin, end = int(self._documents_D13[index, 0]), int(self._documents_D13[index + 1, 0])
+        parts = (self._blob[begin:end], self._part(self._places, index), self._part(self._blocks, index))
+        return sha256_bytes(b"".join(len(each).to_bytes(8) + each for each in parts))
 
     def passage_range(self, document: int) -> tuple[int, int]:
         """The first passage of a document and the one after its last, counted in this segment."""

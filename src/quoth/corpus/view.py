@@ -171,9 +171,7 @@ class CorpusView:
             >>> [document.id for document in corpus.documents()][:3]
             ['genji', 'carmen', 'iceland']
         """
-        snapshot = self._snapshot
-        for segment in snapshot.segments:
-            yield from map(segment.document, snapshot.live_documents(segment))
+        return (segment.document(number) for segment, number in self.numbered())
 
     def ids(self) -> Iterator[str]:
         """The id of every document of the snapshot, in the order added.
@@ -182,8 +180,12 @@ class CorpusView:
             >>> [*corpus.ids()][:3]
             ['genji', 'carmen', 'iceland']
         """
+        return (segment.id(number) for segment, number in self.numbered())
+
+    def numbered(self) -> Iterator[tuple[Segment, int]]:
+        """Every document of the snapshot: its segment, and its number there."""
         snapshot = self._snapshot
-        return (segment.id(number) for segment in snapshot.segments for number in snapshot.live_documents(segment))
+        return ((segment, number) for segment in snapshot.segments for number in snapshot.live_documents(segment))
 
     def locate(self, document_id: str) -> tuple[Segment, int]:
         """The segment that contains a document, and its number there. Raises UnknownDocumentError."""

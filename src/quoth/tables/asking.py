@@ -1,0 +1,157 @@
+"""The rows of a table: which documents each is of, and its questions asked of all their passages.
+
+Knows: how a corpus is parted into rows, and that a row's passages are searched as a corpus of their own. Does not know:
+what is kept of the answers, or how a question is answered (`reader.answering`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from quoth.answers.evidence import RIVALS, Source
+from quoth.corpus.bm25 import LiveWords, Query, Words, count, indexed_text, search
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.exact.cite import text_directive
+from quoth.corpus.segment import Segment
+from quoth.corpus.where import values_of
+from quoth.errors import CorruptionError, InputError, nearest
+from quoth.reader.answering import Find, answer
+from quoth.reader.spans import SpanReader
+from quoth.records import Passage
+from quoth.tables.cells import UNREADABLE, Cell, Row, cell_of, surest
+from quoth.tables.columns import Column
+
+UNMATCHED = 0.01
+"""The score of a passage that has no word of the question, as a share of the best one's; as in a fusion of rankings."""
+
+
+class Documents(NamedTuple):
+    """The documents of a row: their segments and their numbers there."""
+
+    places: list[tuple[Segment, int]]
+
+    def digest(self) -> str:
+        """Equal for equal documents. Raises CorruptionError."""
+        return sha256("".join(segment.digest(number) for segment, number in self.places).encode()).hexdigest()
+
+    def text(self) -> str:
+        """All that they say. Raises CorruptionError."""
+        return "\n".join(segment.document(number).text for segment, number in self.places)
+
+    def title(self) -> str:
+        """That of the document, if it is one."""
+        segment, number = self.places[0]
+        return segment.record(number)[1] if len(self.places) == 1 else ""
+
+    def link(self, place: Mapping[str, Any]) -> dict[str, str]:
+        """The link that opens a place of a document, if its metadata has a URL. Raises CorruptionError."""
+        for segment, number in self.places:
+            document_id, _, metadata = segment.record(number)
+            url = metadata.get("url")
+            if document_id == place["document_id"] and isinstance(url, str) and url.startswith(("http://", "https://")):
+                page, text = url.partition(":~:")[0], segment.document(number).text
+                directive = text_directive(text, place["start"], place["end"])
+                return {"link": f"{page}{'' if '#' in page else '#'}:~:{directive}"}
+        return {}
+
+    def passages(self) -> list[Passage]:
+        """Their passages. Raises CorruptionError."""
+        return [
+            segment.passage(index)
+            for segment, number in self.places
+            for index in range(*segment.passage_range(number))
+        ]  # fmt: skip
+
+
+def rows_of(corpus: Corpus, by: str | None = None) -> dict[str, Documents]:
+    """The rows of a corpus, in the order of its documents: one for each, by its id, or for each value of a field.
+
+    A document with several values is in several rows, one with none is in none. One whose record is damaged has a row
+    of its own. Raises InputError if all have none.
+    """
+    rows, known = dict[str, Documents](), set[str]()
+    for segment, number in corpus.numbered():
+        try:
+            document_id, title, metadata = segment.record(number)
+        except CorruptionError:
+            rows[f"{segment.name}/{number}"] = Documents([(segment, number)])
+            continue
+        record = {**metadata, "id": document_id, "title": title}
+        known.update(record)
+        for value in [document_id] if by is None else dict.fromkeys(map(str, values_of(record, by))):
+            rows.setdefault(value, Documents([])).places.append((segment, number))
+    if known and not rows:
+        there = ", ".join(sorted(known)[:20])
+        raise InputError(f"by: no document has a field {by!r}{nearest(by, known)}; there are: {there}")
+    return rows
+
+
+class Asker:
+    """Asks the questions of a table's columns, of one row at a time."""
+
+    def __init__(self, reader: SpanReader, corpus: Corpus, columns: Sequence[Column]) -> None:
+        self._reader, self._corpus, self._columns = reader, corpus, columns
+        together = dict[float | None, list[Column]]()  # columns that are asked at once
+        for each in columns:
+            together.setdefault(each.threshold, []).append(each)
+        self._together = [*together.values()]
+
+    def row(self, key: str, documents: Documents) -> Row:
+        """A row. A document that cannot be read makes one that says so."""
+        try:
+            passages, title = documents.passages(), documents.title()
+            found = self._cells(passages) if passages else {each.name: Cell() for each in self._columns}
+            cells = {name: _linked(cell, documents) for name, cell in found.items()}
+        except CorruptionError as error:
+            return unreadable(key, self._columns, error)
+        return Row(key, title, {each.name: cells[each.name] for each in self._columns})
+
+    def _cells(self, passages: Sequence[Passage]) -> dict[str, Cell]:
+        find, made = self._finder(passages), dict[str, Cell]()
+        for columns in self._together:
+            first, default = columns[0], self._reader.config.defaults.min_probability
+            asked = [(column, wording) for column in columns for wording in column.wordings]
+            answers = answer(
+                [wording for _, wording in asked],
+                self._reader,
+                [self._corpus],
+                find,
+                [()] * len(asked),
+                top_k=RIVALS,
+                least=default if first.threshold is None else first.threshold,
+            )
+            cells = [(column.name, cell_of(found, column)) for (column, _), found in zip(asked, answers, strict=True)]
+            made |= {each.name: surest(cell for name, cell in cells if name == each.name) for each in columns}
+        return made
+
+    def _finder(self, passages: Sequence[Passage]) -> Find:
+        """Finds passages of a row for questions, as many as the reader reads: those with words of the question first,
+        as if there were no others in the corpus."""
+        texts = (indexed_text(each.title, each.text, each.path()) for each in passages)
+        parts, among = [LiveWords(Words.of(texts))], len(passages)
+
+        def ranked(question: str) -> list[Source]:
+            query = Query.of(question)
+            rows_N, scores_N = search(parts, query, among, count(parts, query))
+            shares = dict.fromkeys(range(among), UNMATCHED)
+            shares |= {row: max(score / scores_N[0], UNMATCHED) for row, score in zip(rows_N, scores_N, strict=True)}
+            best = sorted(shares, key=lambda row: (-shares[row], row))[: self._reader.config.defaults.passages]
+            return [Source(passages[row], self._corpus.name, math.log(shares[row]), among) for row in best]
+
+        return lambda texts, hidden: [*map(ranked, texts)]
+
+
+def unreadable(key: str, columns: Sequence[Column], error: CorruptionError) -> Row:
+    """The row of a document that cannot be read."""
+    return Row(key, "", {each.name: Cell(status=UNREADABLE) for each in columns}, str(error))
+
+
+def _linked(cell: Cell, documents: Documents) -> Cell:
+    """The cell with links that open its places, if its documents have a URL."""
+    candidate = _linked(cell.candidate, documents) if cell.candidate else None
+    evidence = tuple(each | documents.link(each) for each in cell.evidence)
+    return replace(cell, evidence=evidence, candidate=candidate)

@@ -1,0 +1,132 @@
+"""The cells of a table: a quotation with its value, its chance and its places, or nothing but what came nearest.
+
+Knows: how an answer becomes a cell, and how rows are written as JSON. Does not know: how answers are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from quoth.corpus.dates import Orders, read
+from quoth.records import LEAST_SHOWN, PLACES, Evidence, Prediction, Predictions, Sentence, is_within, quote_of
+from quoth.tables.columns import Column
+from quoth.tables.values import value_of
+from quoth_sources.source_map import as_json
+
+UNREADABLE = "unreadable"
+"""The status of every cell of a document that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table.
+
+    `text` is the quotation as it stands in the document, "" if nothing is sure; `value` what it says, by the column's
+    type, None if that is uncertain. `status` and `probability` are those of an answer, `evidence` its best places as
+    JSON has them. Of an empty cell, `candidate` is what came nearest. `read_as` is the question if words were misspelt.
+    """
+
+    text: str = ""
+    value: Any = None
+    probability: float = 0.0
+    status: str = "not_found"
+    evidence: tuple[dict[str, Any], ...] = ()
+    candidate: Cell | None = None
+    read_as: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cell as JSON has it."""
+        known = asdict(self) | {"evidence": [*self.evidence]}
+        del known["candidate"], known["read_as"]
+        more = {"candidate": self.candidate.to_dict()} if self.candidate else {}
+        return known | more | ({"read_as": self.read_as} if self.read_as else {})
+
+    @classmethod
+    def from_dict(cls, known: Mapping[str, Any]) -> Cell:
+        """The cell that `to_dict` wrote."""
+        candidate = cls.from_dict(known["candidate"]) if "candidate" in known else None
+        return cls(**{**known, "evidence": tuple(known["evidence"]), "candidate": candidate})
+
+    def settled(self, column: Column, orders: Orders) -> Cell:
+        """The cell with the date that it says where the column's others tell the day from the month."""
+        candidate = self.candidate.settled(column, orders) if self.candidate else None
+        value = value_of(self.text, column.kind, orders=orders) if self.text and self.value is None else self.value
+        return replace(self, value=value, candidate=candidate)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table: the id of its document, or the value of the field that its documents are grouped by; its cells
+    by column; and why it could not be read, if it could not."""
+
+    document_id: str
+    title: str = ""
+    cells: dict[str, Cell] = field(default_factory=dict)
+    error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON has it."""
+        error = {"error": self.error} if self.error else {}
+        cells = {name: cell.to_dict() for name, cell in self.cells.items()}
+        return {"document_id": self.document_id, "title": self.title, "cells": cells} | error
+
+    @classmethod
+    def from_dict(cls, known: Mapping[str, Any]) -> Row:
+        """The row that `to_dict` wrote."""
+        return cls(**{**known, "cells": {name: Cell.from_dict(cell) for name, cell in known["cells"].items()}})
+
+
+def fits(text: str, column: Column) -> bool:
+    """Whether a quotation may answer a column's question, by its type."""
+    if column.kind in ("text", "list"):
+        return True
+    is_date = column.kind == "date" and len(text) < 30 and read(" ".join(text.split())) is not None
+    return is_date or value_of(text, column.kind, column.choices) is not None
+
+
+def cell_of(found: Predictions, column: Column) -> Cell:
+    """The cell of an answer, empty if nothing is sure.
+
+    It is the best phrase that has a value of the column's type, if that is sure; or if a unit of the text is (a
+    sentence, an item, a row), that phrase inside it; or the unit itself, if it has such a value.
+    """
+    phrases = [each for each in found if fits(quote_of(each.evidence[0]), column)]
+    units = [each for each in found.sentences[:1] if each.probability >= LEAST_SHOWN]
+    whole = [each for each in units if fits(quote_of(each.evidence[0]), column)]
+    inside = [
+        replace(phrase, probability=unit.probability, status=unit.status)
+        for phrase in phrases[:1]
+        for unit in units
+        if column.kind not in ("text", "list") and is_within(phrase.evidence[0], unit.evidence[0])
+    ]
+    fitting: list[Prediction | Sentence] = [*phrases, *inside, *whole]
+    if sure := [each for each in fitting if each.status == "answered"]:
+        return replace(_cell(sure[0], column), read_as=found.read_as)
+    others: list[Prediction | Sentence] = [*phrases, *units]
+    nearest = [replace(_cell(each, column), status="unsure") for each in others[:1]]
+    status = "unsure" if nearest and found.status != "not_found" else "not_found"
+    return Cell(status=status, candidate=nearest[0] if nearest else None, read_as=found.read_as)
+
+
+def _cell(said: Prediction | Sentence, column: Column) -> Cell:
+    text = quote_of(said.evidence[0])
+    value = value_of(text, column.kind, column.choices)
+    return Cell(text, value, said.probability, said.status, tuple(map(_place, said.evidence[:PLACES])))
+
+
+def surest(cells: Iterable[Cell]) -> Cell:
+    """Of the cells by several wordings of a question the one to believe."""
+
+    def rank(cell: Cell) -> tuple[bool, float]:
+        return bool(cell.text), (cell if cell.text else cell.candidate or cell).probability
+
+    return max(cells, key=rank)
+
+
+def _place(place: Evidence) -> dict[str, Any]:
+    """A place as JSON has it, but for the number of its passage, which other snapshots give to others."""
+    known = as_json(place)
+    del known["passage"]
+    return known | {"path": [*place.path]}
