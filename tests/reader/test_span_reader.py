@@ -24,6 +24,7 @@ from quoth.reader.spans import SpanReader, legal_spans, merged, query_ids, windo
 from quoth.reader.weights import load_reader, save_reader
 from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
+from quoth.text.passages import is_balanced
 from quoth.text.tokenizer import PairTokenizer, Tokens
 from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta
 
@@ -106,16 +107,16 @@ def brute(reader: SpanReader, query: str, shown: Passage) -> dict[tuple[int, int
 
 def mentions(places: Sequence[tuple[int, int, int, str, float]]) -> dict[str, float]:
     """The probability of each text with those it absorbs, the most probable first: texts with a span inside of one of
-    its own, or around one, one of the two with at least three quarters of the other's characters. A place has its
+    its own, or around one, one of the two at least half as long as the other. A place has its
     passage, start, end, text and the text's probability."""
     own = {text: probability for *_, text, probability in places}
-    left, sums = sorted(own, key=lambda text: -own[text]), dict[str, float]()
+    left, sums = sorted(own, key=lambda text: (not is_balanced(text), -own[text])), dict[str, float]()
     while left:
         absorbed = {left[0]}
         for n, a, b, text, _ in places:
             for m, c, d, other, _ in places:
                 nested = n == m and ((a <= c and d <= b) or (c <= a and b <= d))
-                if text == left[0] and nested and 4 * min(b - a, d - c) >= 3 * max(b - a, d - c):
+                if text == left[0] and nested and 2 * min(b - a, d - c) >= max(b - a, d - c):
                     absorbed.add(other)
         sums[left[0]] = sum(own[text] for text in absorbed & {*left})
         left = [text for text in left if text not in absorbed]

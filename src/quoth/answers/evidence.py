@@ -311,7 +311,7 @@ def span_proposals(
         groups, score_G = _by_text(texts, score_C)
         scores = dict(enumerate(score_G.tolist()))
         if together:
-            scores = merge_mentions(scores, groups, places.__getitem__)
+            scores = merge_mentions(scores, groups, places.__getitem__, lambda c: is_balanced(texts[c]))
         order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
     for g in order:
         with step("explain"):

@@ -111,17 +111,20 @@ def group_score(log_score_C: Doubles, groups: Groups) -> Doubles:
 
 
 def merge_mentions(
-    scores: dict[int, float], groups: Groups, span_of: Callable[[int], tuple[int, int, int]]
+    scores: dict[int, float],
+    groups: Groups,
+    span_of: Callable[[int], tuple[int, int, int]],
+    is_whole: Callable[[int], bool],
 ) -> dict[int, float]:
     """Merge mentions: each text, best first, absorbs the scores of those that name the same thing with more or fewer
-    words ("the Louvre Museum", "Louvre Museum"): one span is inside the other and has at least three
-    quarters of its characters. `span_of`
-    is a candidate's passage, start and end.
+    words ("about 340 million", "340 million people"): one span is inside the other and at least half as long. Texts
+    that are not whole come last. `span_of` is a candidate's passage, start and end, `is_whole` about a candidate too.
 
     Scores `SLIGHT` below the best, which are most, stay as they are: they change nothing visible.
     """
     order = sorted(scores, key=lambda g: (-scores[g], groups.first_G[g]))
     heavy = [g for g in order if scores[g] >= scores[order[0]] - SLIGHT]
+    heavy.sort(key=lambda g: not is_whole(int(groups.members(g)[0])))
     spans: dict[int, list[tuple[int, int, int]]] = {}
     for g in heavy:
         for n, start, end in map(span_of, groups.members(g).tolist()):
@@ -138,7 +141,7 @@ def merge_mentions(
 
 def _same_mention(a: int, b: int, start: int, end: int) -> bool:
     inner, outer = sorted((b - a, end - start))
-    return min(b, end) - max(a, start) == inner and 4 * inner >= 3 * outer
+    return min(b, end) - max(a, start) == inner and 2 * inner >= outer
 
 
 @dataclass(frozen=True, slots=True)
