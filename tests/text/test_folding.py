@@ -24,6 +24,9 @@ SAME = [
     ("word – word", "word - word"),
     ("“No,” he said", "'No,' he said"),
     ("« Non », dit-il", '"Non", dit-il'),
+    ("sagte »ja« und", 'sagte "ja" und'),
+    ("eine ›große‹ »›Tat‹«, »…« so", 'eine ‚große‘ "\'Tat\'", "…" so'),
+    ("l’« ami » ; (« oui ») « ‹ non › »", "l’«ami» ; («oui») «‹non›»"),
     ("``LaTeX''", "“LaTeX”"),
     ("don’t", "don't"),
     ("and so on…", "and so on..."),
@@ -39,6 +42,8 @@ SAME = [
 OTHERS = [
     ("10⁶", "106"),
     ("1998³", "19983"),
+    ("2ⁿ", "2n"),
+    ("00\u1161²", "0 0\u1161²"),
     ("2½", "21/2"),
     ("x₁2", "x12"),
     ("−5", "5"),

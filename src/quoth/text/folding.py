@@ -27,7 +27,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-FOLDING_VERSION = 1
+FOLDING_VERSION = 2
 """Incremented when a text folds differently. What is on disk was sorted by one version."""
 
 UNSPACED_BLOCKS = (
@@ -64,7 +64,8 @@ HYPHENS, DASHES = "-\u2010\u2011\u2012\u2013\u2212", "\u2014\u2015\u2e3a\u2e3b"
 """Hyphen-minus, hyphen, no-break hyphen, figure dash, en dash, minus; em dash, bar, two- and three-em dash."""
 SINGLE_QUOTES = "'`\u00b4\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a"
 DOUBLE_QUOTES = '"\u00ab\u00bb\u201c\u201d\u201e\u201f\u2033\u2036\u300c\u300d\u300e\u300f\u301d\u301e\u301f\uff02'
-RAISED_DIGITS = "\u00b2\u00b3\u00b9\u2070\u2074-\u207b"
+RAISED_DIGITS = "\u00b2\u00b3\u00b9\u2070\u2071\u2074-\u207b\u207f"
+"""With the signs before them, and the i and n of powers."""
 
 
 def code_points(blocks: Iterable[tuple[int, int]]) -> Iterator[int]:
@@ -93,6 +94,8 @@ _ONE_TO_ONE = (
     | dict.fromkeys(map(ord, HYPHENS), "-")
     | dict.fromkeys((0, *filter(lambda code: chr(code).isspace(), range(0x3001))), " ")
 )
+_OPENING = re.escape("([\u2018\u201a\u201c\u201e")
+"""Beside white space, a guillemet that opens has one of these, or a word: „eine »große« Tat“, « une grande »."""
 _MARK = re.compile(r"'(?:(?<![^\W_].)|(?<!\d.)(?![^\W\d_]))")
 """A single quotation mark, neither an apostrophe nor a sign of feet or minutes."""
 _BECOMES = {"joined": "", "broken": "-", "dash": " - ", "space": " ", "inside": "", "dots": "...", "mark": '"'}
@@ -236,9 +239,9 @@ def _unicode(text: str, at: int, end: int, case: bool) -> Iterator[tuple[str, in
         if cluster["raised"]:
             piece = f"^{piece}"
         before, after = text[at - 1 : at], text[at + len(cluster[0]) : at + len(cluster[0]) + 1]
-        if before.isdecimal() and piece[:1].isdecimal() and not cluster[0].isdecimal():
+        if before.isdecimal() and piece[:1].isdecimal() and not cluster[0][:1].isdecimal():
             piece = f" {piece}"
-        if after.isdecimal() and piece[-1:].isdecimal() and not cluster[0].isdecimal():
+        if after.isdecimal() and piece[-1:].isdecimal() and not cluster[0][:1].isdecimal():
             piece = f"{piece} "
         yield piece.casefold() if case else piece, at, False
         at += len(cluster[0])
@@ -273,7 +276,8 @@ def _run() -> re.Pattern[str]:
         rf"[{_HYPHEN}\u00ad](?:(?P<joined>{behind}(?:{line_end})?(?={letter}))"
         rf"|(?P<broken>(?<=\w.){line_end}(?=\w)))"
         rf"|(?P<dash>\s+(?:{spaced})|[{DASHES}]\s*|--+\s*)"
-        r"|(?P<inside>\s+(?=[\u00bb\u203a])|(?<=[\u00ab\u2039])\s+|\u00ad)|(?P<space>\s{2,})"
+        rf"|(?P<inside>\s+(?=[\u00bb\u203a](?![\w\u2026\u203a{_OPENING}]))|(?<=[\u00ab\u2039])(?<![^\s{_OPENING}'\u2019].)\s+|\u00ad)"
+        r"|(?P<space>\s{2,})"
         r"|(?P<dots>\u2026|\.(?:\s?\.){2,})"
         r"|(?P<mark>``|'')"
         rf"|(?<!\w)\[(?P<first>{letter})\](?={letter})"

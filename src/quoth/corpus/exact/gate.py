@@ -46,6 +46,11 @@ _NOTE = re.compile(
     r"|(?<=\S)[*†‡§¶]+(?!\w)|(?<!\w)[*_]{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)"
 )
 """Marks of notes, and of emphasis, in a source."""
+_NUMBER = re.compile(r"(?<![\d.])(?:\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)|\d+(?:[.,:/^–−-]{1,2}\d+)+)")
+"""A number in groups, a ratio, a range, a power: half of it is another number."""
+_MEASURE = re.compile(r"\d\s?[^\W\d_]+\Z")
+_BROKEN = re.compile(r"(?<=[^\W\d_])[-‐] (?=[^\W\d_])")
+"""What becomes of a hyphen at a line's end, copied from a page."""
 _RAISED = re.compile(r"[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+(?:[˒⁾’,][\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+)*")
 
 
@@ -115,6 +120,11 @@ class Part(NamedTuple):
             return None
         return cls(core, first, last, text[start:first].strip(), text[last:end].strip())
 
+    @property
+    def num_words(self) -> int:
+        """The number of its words."""
+        return sum(each.is_word for each in tokens(self.text))
+
 
 class Found(NamedTuple):
     """A place of a part, how it differs, and the share of the part's letters that it has."""
@@ -149,7 +159,7 @@ def _cut_before(text: str, at: int) -> bool:
     """Whether a quotation that begins here leaves out the beginning of a word or number, or its sign."""
     if not 0 < at < len(text):
         return False
-    if cuts(text, at) or _is_hyphenated(text, at):
+    if cuts(text, at) or _is_hyphenated(text, at) or _is_in_number(text, at):
         return True
     earlier, before, after = text[max(at - 2, 0) : at - 1], text[at - 1], text[at]
     return after.isnumeric() and (is_sign(before) or before in "-–^/" or (before == "." and not earlier.isalpha()))
@@ -157,9 +167,9 @@ def _cut_before(text: str, at: int) -> bool:
 
 def _cut_behind(text: str, at: int) -> bool:
     """Whether a quotation that ends here leaves out the end of a word or number, or its unit's sign."""
-    if not 0 < at < len(text) or begins_note(text, at):
+    if not 0 < at < len(text) or _begins_note(text, at):
         return False
-    if cuts(text, at) or _is_hyphenated(text, at):
+    if cuts(text, at) or _is_hyphenated(text, at) or _is_in_number(text, at):
         return True
     before, rest = text[at - 1], text[at : at + 3]
     number = text[at - 2 : at - 1] if before.isspace() else before
@@ -168,6 +178,16 @@ def _cut_behind(text: str, at: int) -> bool:
     if before in "'’":
         return text[at - 2].isalpha() and rest[0].isalpha()
     return rest[0] in "'’" and before.isalpha() and rest[1:2].isalpha() and (rest[1] != "s" or rest[2:].isalnum())
+
+
+def _is_in_number(text: str, at: int) -> bool:
+    first = max(at - 32, 0)
+    return any(first + each.start() < at < first + each.end() for each in _NUMBER.finditer(text[first : at + 32]))
+
+
+def _begins_note(text: str, at: int) -> bool:
+    """Whether a raised character is the mark of a note, and not the power of a unit that is written out."""
+    return begins_note(text, at) and not (text[at] in "²³" and _MEASURE.search(text, max(at - 24, 0), at))
 
 
 def _is_hyphenated(text: str, at: int) -> bool:
@@ -219,7 +239,9 @@ def _notes(text: str) -> Iterator[tuple[int, int]]:
     raised = (
         each.span()
         for each in _RAISED.finditer(text)
-        if begins_note(text, each.start()) or text[each.start() - 1 : each.start()] in tuple(".,;:!?\"'”’»)")
+        if _begins_note(text, each.start())
+        or text[each.start() - 1 : each.start()] in tuple(".,;:!?\"'”’»")
+        or re.search(r"\w{4}\)\Z", text[: each.start()][-5:])  # no power: (a + b)²
     )
     last = 0
     for start, end in sorted([*raised, *(each.span() for each in _NOTE.finditer(text))]):
@@ -265,32 +287,33 @@ class Parted:
 
     @property
     def can_be_elided(self) -> bool:
-        """Whether there are gaps, and enough words around them."""
+        """Whether there are gaps, and enough words around them: of parts beside an ellipsis one may be short."""
         if not self.parts:
             return False
-        words = [sum(each.is_word for each in tokens(part.text)) for part in self.parts]
+        words = [each.num_words for each in self.parts]
         near: list[list[Gap]] = [[] for _ in self.parts]
         for at, gaps in enumerate(self.gaps):
             near[at] += gaps
             near[at + 1] += gaps
-        enough = all(
-            count >= LEAST_WORDS or not any(each.is_ellipsis for each in beside)
+        num_short = sum(
+            count < LEAST_WORDS and any(each.is_ellipsis for each in beside)
             for count, beside in zip(words, near, strict=True)
         )
         numbers = any(map(str.isnumeric, "".join(gap.text for gap in self.edges if gap.start < self.parts[0].start)))
-        return bool(self.edges or self.gaps) and sum(words) >= LEAST_WORDS and enough and not numbers
+        return bool(self.edges or self.gaps) and sum(words) >= LEAST_WORDS and num_short < 2 and not numbers
 
     def in_order(self, view: View) -> list[Found]:
         """The places of the parts that follow each other with the least between them; empty if there are none.
         There is a part."""
         chains: list[tuple[int, list[Found]]] = [(0, [each]) for each in view.matches(self.parts[0])]
-        for part, gaps in zip(self.parts[1:], self.gaps, strict=True):
+        for (before, part), gaps in zip(pairwise(self.parts), self.gaps, strict=True):
+            most = MOST_APART if min(before.num_words, part.num_words) >= LEAST_WORDS else MOST_REPLACED
             following = list[tuple[int, list[Found]]]()
             for found in view.matches(part):
                 joined = [
                     (cost + found.start - chain[-1].end, [*chain, found])
                     for cost, chain in chains
-                    if chain[-1].end <= found.start and _may_bridge(gaps, view.text[chain[-1].end : found.start])
+                    if chain[-1].end <= found.start and _may_bridge(gaps, view.text[chain[-1].end : found.start], most)
                 ]
                 if joined:
                     following.append(min(joined, key=lambda each: each[0]))
@@ -298,13 +321,15 @@ class Parted:
         return min(chains, key=lambda each: each[0])[1] if chains else []
 
 
-def _may_bridge(gaps: Sequence[Gap], left_out: str) -> bool:
-    """Whether gaps may stand for these words: few enough, and no number in brackets for another."""
+def _may_bridge(gaps: Sequence[Gap], left_out: str, most: int) -> bool:
+    """Whether gaps may stand for these words: few enough, and in brackets neither a number for another nor only some of
+    the words themselves, which hides the others: "[is]" for "is not"."""
     if any(each.is_ellipsis for each in gaps):
-        return len(left_out) <= MOST_APART
-    said = re.findall(r"\d+", " ".join(each.text for each in gaps))
+        return len(left_out) <= most
+    text = " ".join(each.text for each in gaps)
+    said, its = ({each.folded for each in tokens(part) if each.is_word} for part in (text, left_out))
     digits = re.findall(r"\d+", left_out)
-    return len(left_out) <= MOST_REPLACED and (not digits or digits == said)
+    return len(left_out) <= MOST_REPLACED and (not digits or digits == re.findall(r"\d+", text)) and not said < its
 
 
 class Judge:
@@ -338,6 +363,8 @@ class Judge:
             status: Status = "verbatim" if spots[0][1].is_verbatim else "typographic"
             same = [each for each in spots if (each[1].changes, each[1].is_verbatim) == ([], spots[0][1].is_verbatim)]
             return replace(verdict, status=status, evidence=self._told(same))
+        if _BROKEN.search(text) and (mended := self(_BROKEN.sub("-", text))).status in ("verbatim", "typographic"):
+            return replace(verdict, status="typographic", evidence=mended.evidence)
         parted = Parted.of(text)
         for view in self._views(whole.text, parted):
             if found := self._elided(verdict, parted, whole, view):
@@ -390,6 +417,11 @@ class Judge:
         changes = [_of_gap(gap, view, chain[0].start, chain[0].start) for gap in parted.edges]
         for gaps, (one, other) in zip(parted.gaps, pairwise(chain), strict=True):
             changes += [_of_gap(gap, view, one.end, other.start) for gap in gaps]
+        replaced = sum(
+            each.is_word for change in changes if change.kind == "replaced" for each in tokens(change.source)
+        )
+        if replaced > sum(each.num_words for each in parted.parts):
+            return None  # not one sentence in other words, but words from here and there
         changes.sort(key=lambda each: each.start)
         evidence = tuple(_place(view, each) for each in chain)
         return replace(verdict, status="elided", evidence=evidence, changes=tuple(changes))
