@@ -137,20 +137,23 @@ def test_sarif(checked: Checked) -> None:
     [run] = report["runs"]
     assert report["version"] == "2.1.0"
     results = run["results"]
-    assert [(each["ruleId"], each["level"], each["kind"]) for each in results] == [
-        ("verbatim", "none", "pass"),
-        ("altered", "error", "fail"),
-        ("absent", "error", "fail"),
-        ("altered", "error", "fail"),
+    assert [(each["ruleId"], each["level"]) for each in results] == [
+        ("altered", "error"),
+        ("absent", "error"),
+        ("altered", "error"),
     ]
-    for each, verdict in zip(results, checked.verdicts, strict=True):
+    for each, verdict in zip(results, checked.verdicts[1:], strict=True):
         assert run["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] == each["ruleId"]
         [place] = each["locations"]
         assert place["physicalLocation"]["artifactLocation"]["uri"] == "my%20drafts/draft.md"
         region = place["physicalLocation"]["region"]
         line = DRAFT.split("\n")[region["startLine"] - 1]
         assert line[region["startColumn"] - 1 : region["endColumn"] - 1] == verdict.quote
-    assert "not" in results[1]["message"]["text"]
+    assert "not" in results[0]["message"]["text"]
+    other = checked.draft._replace(is_plain=False)
+    [run] = as_sarif([Checked("draft.docx", other, checked.verdicts)], ["verbatim", "absent"])["runs"]
+    assert [each["level"] for each in run["results"]] == ["error", "warning", "error", "warning"]
+    assert all(each["locations"][0]["physicalLocation"]["region"] == {"startLine": 1} for each in run["results"])
 
 
 def test_the_page_stands_alone_and_is_well_formed(checked: Checked) -> None:

@@ -99,8 +99,8 @@ CASES: list[tuple[Status, str]] = [
 
 NUMBERS = (
     "In all 5 000 000 people and 5’000 francs, 10–20 per cent, a ratio of 3:1, 10/12 of it; of 10^6 and 2ⁿ units "
-    "(a + b)² is one, 60 meters² another, as (Miller 1990)³ says. The owner is not obliged to pay the rent. He thought somebody "
-    "had killed an elk; meanwhile his cousin’s wife slept. The door is shut in summer."
+    "(a + b)² is one, 60 meters² another, as (Miller 1990)³ says. The owner is not obliged to pay the rent. He thought "
+    "somebody had killed an elk; meanwhile his cousin’s wife slept. The door is shut in summer."
 )
 
 
@@ -131,6 +131,9 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Judge:
         ("altered", "He [had] killed [in cold blood] his [own] wife"),
         ("typographic", "The owner is not obli- ged to pay the rent"),
         ("altered", "The owner is obli- ged to pay the rent"),
+        ("typographic", "The owner² is not obliged⁴ to pay the rent"),
+        ("altered", "The owner² is obliged⁴ to pay the rent"),
+        ("altered", "one, 60² meters² another"),
     ],
 )
 def test_no_part_of_a_number_and_no_words_from_here_and_there(numbers: Judge, status: Status, text: str) -> None:

@@ -212,11 +212,7 @@ class View:
         text = whole[first:last]
         self._notes = [*_notes(text)] if without_notes else []
         self.has_notes = bool(self._notes)
-        kept, at = list[str](), 0
-        for start, end in self._notes:
-            kept.append(text[at:start])
-            at = end
-        self.text = "".join([*kept, text[at:]])
+        self.text = "".join(_without(text, self._notes))
 
     def source(self, at: int, behind: bool = False) -> int:
         """The document's character that this one is; of an end, `behind` the one before it."""
@@ -234,17 +230,30 @@ class View:
         return [each for each in found if not each.changes]
 
 
-def _notes(text: str) -> Iterator[tuple[int, int]]:
-    """The ranges of the marks of notes, in order."""
-    raised = (
+def _without(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """A text but for some of its characters, in pieces."""
+    at = 0
+    for start, end in ranges:
+        yield text[at:start]
+        at = end
+    yield text[at:]
+
+
+def _raised_notes(text: str) -> Iterator[tuple[int, int]]:
+    """The ranges of raised marks of notes, in order."""
+    yield from (
         each.span()
         for each in _RAISED.finditer(text)
         if _begins_note(text, each.start())
         or text[each.start() - 1 : each.start()] in tuple(".,;:!?\"'”’»")
-        or re.search(r"\w{4}\)\Z", text[: each.start()][-5:])  # no power: (a + b)²
+        or re.search(r"\w{4}\)\Z", text[max(each.start() - 5, 0) : each.start()])  # no power: (a + b)²
     )
+
+
+def _notes(text: str) -> Iterator[tuple[int, int]]:
+    """The ranges of the marks of notes, in order."""
     last = 0
-    for start, end in sorted([*raised, *(each.span() for each in _NOTE.finditer(text))]):
+    for start, end in sorted([*_raised_notes(text), *(each.span() for each in _NOTE.finditer(text))]):
         if start >= last:
             yield start, end
             last = end
@@ -363,7 +372,8 @@ class Judge:
             status: Status = "verbatim" if spots[0][1].is_verbatim else "typographic"
             same = [each for each in spots if (each[1].changes, each[1].is_verbatim) == ([], spots[0][1].is_verbatim)]
             return replace(verdict, status=status, evidence=self._told(same))
-        if _BROKEN.search(text) and (mended := self(_BROKEN.sub("-", text))).status in ("verbatim", "typographic"):
+        copied = _BROKEN.sub("-", "".join(_without(text, [*_raised_notes(text)])))
+        if copied != text and (mended := self(copied)).status in ("verbatim", "typographic"):
             return replace(verdict, status="typographic", evidence=mended.evidence)
         parted = Parted.of(text)
         for view in self._views(whole.text, parted):
