@@ -16,6 +16,8 @@ SAME = [
     ("a\u00a0b \t c\n\nd", "a b c d"),
     ("infor\u00ad\nmation", "information"),
     ("infor-\n  mation", "information"),
+    ("infor\ufffemation", "information"),
+    ("COVID\ufffe19", "COVID-19"),
     ("well\u2010known", "well-known"),
     ("COVID-\n19", "COVID-19"),
     ("1914–18", "1914-18"),
@@ -70,7 +72,7 @@ def test_case_is_kept_if_asked() -> None:
     assert fold("The “Straße” of ﬁre", case=False) == 'The "Straße" of fire'
 
 
-ODD = "²½①₂ﬁ…中ไท่한\u0301\u00ad\u200b\u1161\u11a8\u093f\u09be\0"
+ODD = "²½①₂ﬁ…中ไท่한\u0301\u00ad\u200b\ufffe\u1161\u11a8\u093f\u09be\0"
 PIECES = st.sampled_from([*"aBé ßİ-–—'\"’“«».\n\t[]^_0", *ODD, "--", "''", ". . ."])
 TEXTS = st.lists(PIECES | st.characters(), max_size=30).map("".join)
 

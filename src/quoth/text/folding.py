@@ -4,7 +4,8 @@ Knows Unicode. Does not know corpora or languages. Two texts fold to the same st
 
 - compatibility forms (NFKC): ligatures, full-width letters, presentation forms; composed or decomposed accents
 - white space, and characters that only control the display (soft hyphens, joiners, direction marks)
-- hyphens between letters, and the line breaks behind them; dashes, typed or printed, with spaces or without
+- hyphens between letters, the line breaks behind them, U+FFFE, which PDFium copies for both; dashes, typed or printed,
+  with spaces or without
 - quotation marks and apostrophes, typed or printed, single or double; spaces inside of guillemets
 - an ellipsis, of one character or three dots; a first letter in brackets, as "[t]he"
 - case, unless it is kept
@@ -87,7 +88,7 @@ def character_class(codes: Iterable[int]) -> str:
 _HYPHEN = re.escape(HYPHENS)
 _INVISIBLE = character_class(code_points(INVISIBLE_BLOCKS)) + "\u200b"
 _QUOTES = re.escape(SINGLE_QUOTES + DOUBLE_QUOTES)
-_KEPT_APART = rf"\s{_QUOTES}{_HYPHEN}{DASHES}\u00ad\u2026"
+_KEPT_APART = rf"\s{_QUOTES}{_HYPHEN}{DASHES}\u00ad\ufffe\u2026"
 _ONE_TO_ONE = (
     dict.fromkeys(map(ord, SINGLE_QUOTES), "'")
     | dict.fromkeys(map(ord, DOUBLE_QUOTES), '"')
@@ -273,10 +274,10 @@ def _run() -> re.Pattern[str]:
     spaced = rf"[{DASHES}]\s*|--+\s*|[{_HYPHEN}]\s+"
     return re.compile(
         rf"(?=[\s\-\[`'.\x80-\U0010ffff])(?:"  # most characters need no other look
-        rf"[{_HYPHEN}\u00ad](?:(?P<joined>{behind}(?:{line_end})?(?={letter}))"
-        rf"|(?P<broken>(?<=\w.){line_end}(?=\w)))"
+        rf"[{_HYPHEN}\u00ad\ufffe](?:(?P<joined>{behind}(?:{line_end})?(?={letter}))"
+        rf"|(?P<broken>(?<=\w.)(?:{line_end}|(?<=\ufffe))(?=\w)))"
         rf"|(?P<dash>\s+(?:{spaced})|[{DASHES}]\s*|--+\s*)"
-        rf"|(?P<inside>\s+(?=[\u00bb\u203a](?![\w\u2026\u203a{_OPENING}]))|(?<=[\u00ab\u2039])(?<![^\s{_OPENING}'\u2019].)\s+|\u00ad)"
+        rf"|(?P<inside>\s+(?=[\u00bb\u203a](?![\w\u2026\u203a{_OPENING}]))|(?<=[\u00ab\u2039])(?<![^\s{_OPENING}'\u2019].)\s+|[\u00ad\ufffe])"
         r"|(?P<space>\s{2,})"
         r"|(?P<dots>\u2026|\.(?:\s?\.){2,})"
         r"|(?P<mark>``|'')"
