@@ -100,7 +100,7 @@ CASES: list[tuple[Status, str]] = [
 NUMBERS = (
     "In all 5 000 000 people and 5’000 francs, 10–20 per cent, a ratio of 3:1, 10/12 of it; of 10^6 and 2ⁿ units "
     "(a + b)² is one, 60 meters² another, as (Miller 1990)³ says. The owner is not obliged to pay the rent. He thought "
-    "somebody had killed an elk; meanwhile his cousin’s wife slept. The door is shut in summer."
+    "somebody had killed an elk; meanwhile his cousin’s wife slept. It is[not] easy for us[a] to pay[12] all. The door is shut in summer."
 )
 
 
@@ -134,6 +134,8 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Judge:
         ("typographic", "The owner² is not obliged⁴ to pay the rent"),
         ("altered", "The owner² is obliged⁴ to pay the rent"),
         ("altered", "one, 60² meters² another"),
+        ("typographic", "easy for us to pay all"),
+        ("altered", "It is easy for us to pay all"),
     ],
 )
 def test_no_part_of_a_number_and_no_words_from_here_and_there(numbers: Judge, status: Status, text: str) -> None:

@@ -42,7 +42,7 @@ _BEFORE = re.compile(rf"\A(?:[{_MARKS}…,;:{_SPACE}]|\.\s?(?=\.)|(?<=\.)\.|(?<=
 _ELLIPSIS = r"[\[(<]?\s*(?:…|\.(?:\s?\.){2,})[.\s]*[\])>]?"
 _GAP = re.compile(rf"(?P<ellipsis>{_ELLIPSIS})|(?!\[[^\W\d_]\](?=[^\W\d_]))\w*\[[^\[\]]{{0,200}}\]\w*")
 _NOTE = re.compile(
-    r"(?<=\S)\[(?:\^?[\w-]{1,12}|\d{1,3}(?:[,–-] ?\d{1,3})*|note \d+|citation needed)\](?!\w)"
+    r"(?<=\S)\[(?:\^[\w-]{1,12}|[a-z]|\d{1,3}(?:[,–-] ?\d{1,3})*|note \d+|citation needed)\](?!\w)"
     r"|(?<=\S)[*†‡§¶]+(?!\w)|(?<!\w)[*_]{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)"
 )
 """Marks of notes, and of emphasis, in a source."""
