@@ -100,7 +100,8 @@ CASES: list[tuple[Status, str]] = [
 NUMBERS = (
     "In all 5 000 000 people and 5’000 francs, 10–20 per cent, a ratio of 3:1, 10/12 of it; of 10^6 and 2ⁿ units "
     "(a + b)² is one, 60 meters² another, as (Miller 1990)³ says. The owner is not obliged to pay the rent. He thought "
-    "somebody had killed an elk; meanwhile his cousin’s wife slept. It is[not] easy for us[a] to pay[12] all. The door is shut in summer."
+    "somebody had killed an elk; meanwhile his cousin’s wife slept. It is[not] easy for us[a] to pay[12] all. The door is shut "
+    "in summer. Call `make all` before the test."
 )
 
 
@@ -135,6 +136,10 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Judge:
         ("altered", "The owner² is obliged⁴ to pay the rent"),
         ("altered", "one, 60² meters² another"),
         ("typographic", "easy for us to pay all"),
+        ("typographic", "Call make all before the test"),
+        ("typographic", "Call make `all` before the test"),
+        ("altered", "Call make `any` before the test"),
+        ("typographic", "The owner is `not` obliged"),
         ("altered", "It is easy for us to pay all"),
     ],
 )

@@ -38,10 +38,22 @@ MOST_MARKS = 100
 """Marks of one kind between those of a quotation."""
 MOST_SINGLE = 400
 """Characters between typed single marks: they look like apostrophes."""
-PAIRS = {"“": "”", "„": "“”", "”": "”", "«": "»", "»": "«", "‹": "›", "‘": "’", "‚": "‘’", "「": "」", "『": "』"}
+PAIRS = {
+    "“": "”",
+    "„": "“”",
+    "”": "”",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "›": "‹",
+    "‘": "’",
+    "‚": "‘’",
+    "「": "」",
+    "『": "』",
+}
 PAIRS |= {each: each for each in "\"'"}
 """Opening marks, and those that close them."""
-_SINGLE = "‘‚'‹"
+_SINGLE = "‘‚'‹›"
 _STRAIGHT = "\"'"
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
 _CODE = re.compile(
@@ -232,7 +244,7 @@ def _in_marks(draft: Draft, text: str, first: int, last: int) -> Iterator[Quotat
 def _opens(text: str, at: int, first: int, last: int) -> bool:
     before, after = text[at - 1] if at > first else " ", text[at + 1] if at + 1 < last else " "
     mark = text[at]
-    if mark == "»":
+    if mark in "»›":
         return (before.isspace() or before in "([—–-") and not after.isspace()
     if mark in "«‹„‚「『“":
         return mark != "“" or not before.isalnum()

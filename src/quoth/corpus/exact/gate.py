@@ -43,12 +43,13 @@ _ELLIPSIS = r"[\[(<]?\s*(?:…|\.(?:\s?\.){2,})[.\s]*[\])>]?"
 _GAP = re.compile(rf"(?P<ellipsis>{_ELLIPSIS})|(?!\[[^\W\d_]\](?=[^\W\d_]))\w*\[[^\[\]]{{0,200}}\]\w*")
 _NOTE = re.compile(
     r"(?<=\S)\[(?:\^[\w-]{1,12}|[a-z]|\d{1,3}(?:[,–-] ?\d{1,3})*|note \d+|citation needed)\](?!\w)"
-    r"|(?<=\S)[*†‡§¶]+(?!\w)|(?<!\w)[*_]{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)"
+    r"|(?<=\S)[*†‡§¶]+(?!\w)|(?<!\w)[*_]{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)|`+(?=[^`\s])|(?<=[^`\s])`+"
 )
-"""Marks of notes, and of emphasis, in a source."""
+"""Marks of notes, of emphasis and of code in a source."""
 _NUMBER = re.compile(r"(?<![\d.])(?:\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)|\d+(?:[.,:/^–−-]{1,2}\d+)+)")
 """A number in groups, a ratio, a range, a power: half of it is another number."""
 _MEASURE = re.compile(r"\d\s?[^\W\d_]+\Z")
+_CODE = re.compile(r"(?<!`)(`{1,2})(?=[^`\s])([^`\n]+)(?<!\s)\1(?!`)")
 _BROKEN = re.compile(r"(?<=[^\W\d_])[-‐] (?=[^\W\d_])")
 """What becomes of a hyphen at a line's end, copied from a page."""
 _RAISED = re.compile(r"[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+(?:[˒⁾’,][\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+)*")
@@ -372,7 +373,7 @@ class Judge:
             status: Status = "verbatim" if spots[0][1].is_verbatim else "typographic"
             same = [each for each in spots if (each[1].changes, each[1].is_verbatim) == ([], spots[0][1].is_verbatim)]
             return replace(verdict, status=status, evidence=self._told(same))
-        copied = _BROKEN.sub("-", "".join(_without(text, [*_raised_notes(text)])))
+        copied = _CODE.sub(r"\2", _BROKEN.sub("-", "".join(_without(text, [*_raised_notes(text)]))))
         if copied != text and (mended := self(copied)).status in ("verbatim", "typographic"):
             return replace(verdict, status="typographic", evidence=mended.evidence)
         parted = Parted.of(text)
