@@ -46,8 +46,10 @@ _NOTE = re.compile(
     r"|(?<=\S)[*†‡§¶]+(?!\w)|(?<!\w)[*_]{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)|`+(?=[^`\s])|(?<=[^`\s])`+"
 )
 """Marks of notes, of emphasis and of code in a source."""
-_NUMBER = re.compile(r"(?<![\d.])(?:\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)|\d+(?:[.,:/^–−-]{1,2}\d+)+)")
-"""A number in groups, a ratio, a range, a power: half of it is another number."""
+_NUMBER = re.compile(
+    r"(?<![\d.])(?:\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)|\d+ \d+/\d+|\d+(?:[.,:/^–−-]{1,2}\d+)+)"
+)
+"""A number in groups, with a fraction, a ratio, a range, a power: half of it is another number."""
 _MEASURE = re.compile(r"\d\s?[^\W\d_]+\Z")
 _CODE = re.compile(r"(?<!`)(`{1,2})(?=[^`\s])([^`\n]+)(?<!\s)\1(?!`)")
 _BROKEN = re.compile(r"(?<=[^\W\d_])[-‐] (?=[^\W\d_])")
@@ -192,9 +194,9 @@ def _begins_note(text: str, at: int) -> bool:
 
 
 def _is_hyphenated(text: str, at: int) -> bool:
-    """Whether there is a hyphen inside of a word before this character or behind it."""
+    """Whether there is a hyphen or a stroke (km/h) inside of a word before this character or behind it."""
     return any(
-        text[each] in "-‐‑" and text[each - 1].isalnum() and text[each + 1 : each + 2].isalnum()
+        text[each] in "-‐‑/" and text[each - 1].isalnum() and text[each + 1 : each + 2].isalnum()
         for each in (at - 1, at)
         if each > 0
     )
