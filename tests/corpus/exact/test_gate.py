@@ -100,8 +100,9 @@ CASES: list[tuple[Status, str]] = [
 NUMBERS = (
     "In all 5 000 000 people and 5’000 francs, 10–20 per cent, a ratio of 3:1, 10/12 of it; of 10^6 and 2ⁿ units "
     "(a + b)² is one, 60 meters² another, as (Miller 1990)³ says. The owner is not obliged to pay the rent. He thought "
-    "somebody had killed an elk; meanwhile his cousin’s wife slept. It is[not] easy for us[a] to pay[12] all. The door is shut "
-    "in summer. Call `make all` before the test."
+    "somebody had killed an elk; meanwhile his cousin’s wife slept. It is[not] easy for us[a] to pay[12] all. The door "
+    "is shut in summer at 3 1/2 by 70 km/h. Call `make all` before the test of “C89” by Act "
+    "95/46/EC, and 'B 52' is 5' high."
 )
 
 
@@ -135,6 +136,11 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Judge:
         ("typographic", "The owner² is not obliged⁴ to pay the rent"),
         ("altered", "The owner² is obliged⁴ to pay the rent"),
         ("altered", "one, 60² meters² another"),
+        *(("altered", part) for part in ("in summer at 3", "1/2 by 70 km/h", "1/2 by 70 km")),
+        ("typographic", "the test of ‘C89’ by"),
+        ("typographic", "and “B 52” is"),
+        ("altered", "is 5″ high"),
+        ("verbatim", "by Act 95/46"),
         ("typographic", "easy for us to pay all"),
         ("typographic", "Call make all before the test"),
         ("typographic", "Call make `all` before the test"),

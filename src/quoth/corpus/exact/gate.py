@@ -52,6 +52,8 @@ _NUMBER = re.compile(
 """A number in groups, with a fraction, a ratio, a range, a power: half of it is another number."""
 _MEASURE = re.compile(r"\d\s?[^\W\d_]+\Z")
 _CODE = re.compile(r"(?<!`)(`{1,2})(?=[^`\s])([^`\n]+)(?<!\s)\1(?!`)")
+_DIGIT_QUOTED = re.compile(r"(?<!\w)(?:['‘‚](?=\w)([^'‘’\"“”]*\d)['‘’]|[\"“„](?=\w)([^'‘’\"“”]*\d)[\"“”])(?!\w)")
+"""Marks around what ends with a digit, behind which folding takes one for feet or inches."""
 _BROKEN = re.compile(r"(?<=[^\W\d_])[-‐] (?=[^\W\d_])")
 """What becomes of a hyphen at a line's end, copied from a page."""
 _RAISED = re.compile(r"[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+(?:[˒⁾’,][\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+)*")
@@ -196,7 +198,9 @@ def _begins_note(text: str, at: int) -> bool:
 def _is_hyphenated(text: str, at: int) -> bool:
     """Whether there is a hyphen or a stroke (km/h) inside of a word before this character or behind it."""
     return any(
-        text[each] in "-‐‑/" and text[each - 1].isalnum() and text[each + 1 : each + 2].isalnum()
+        (text[each] in "-‐‑" or (text[each] == "/" and text[each - 1].isalpha()))
+        and text[each - 1].isalnum()
+        and text[each + 1 : each + 2].isalnum()
         for each in (at - 1, at)
         if each > 0
     )
@@ -231,6 +235,10 @@ class View:
         spans = (folded.source(*each) for each in occurrences(Wanted.of(part.text), folded))
         found = (at_place(part, self.shown.document_id, self.text, *span) for span in spans)
         return [each for each in found if not each.changes]
+
+
+def _other_marks(quoted: re.Match[str]) -> str:
+    return f'"{quoted[1]}"' if quoted[1] is not None else f"'{quoted[2]}'"
 
 
 def _without(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[str]:
@@ -375,6 +383,9 @@ class Judge:
             status: Status = "verbatim" if spots[0][1].is_verbatim else "typographic"
             same = [each for each in spots if (each[1].changes, each[1].is_verbatim) == ([], spots[0][1].is_verbatim)]
             return replace(verdict, status=status, evidence=self._told(same))
+        nested = Part.of(_DIGIT_QUOTED.sub(_other_marks, whole.text), 0, len(whole.text))
+        if nested and nested.text != whole.text and (same := self._whole(nested)) and not same[0][1].changes:
+            return replace(verdict, status="typographic", evidence=self._told(same[:1]))
         copied = _CODE.sub(r"\2", _BROKEN.sub("-", "".join(_without(text, [*_raised_notes(text)]))))
         if copied != text and (mended := self(copied)).status in ("verbatim", "typographic"):
             return replace(verdict, status="typographic", evidence=mended.evidence)
