@@ -92,6 +92,15 @@ def refuse_unless_plain(path: Path) -> None:
         raise InputError(f"{path} is {kind}; Quoth writes only to plain files; delete it, or replace it with a copy")
 
 
+def refuse_unwritable(path: Path) -> None:
+    """Raises InputError for what cannot become a file, before there is something to write."""
+    refuse_unless_plain(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path}: its folder does not exist; make it, or choose another")
+
+
 def refuse_links_below(folder: Path) -> None:
     """`refuse_unless_plain` for everything in a folder, which may itself be a link."""
     for at, folders, files in os.walk(folder):

@@ -43,6 +43,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["verify-quotes", "c.quoth", "missing.md"], 2),
         (["verify-quotes", "c.quoth"], 2),
         (["verify-quotes", "c.quoth", "good.md", "--fail-on", "false"], 2),
+        (["verify-quotes", "c.quoth", "good.md", "--sarif", "c.quoth"], 2),
+        (["verify-quotes", "c.quoth", "good.md", "--html", "none/report.html"], 2),
     ],
 )
 def test_exit_codes(here: Path, arguments: list[str], code: int) -> None:

@@ -16,6 +16,8 @@ SAME = [
     ("a\u00a0b \t c\n\nd", "a b c d"),
     ("infor\u00ad\nmation", "information"),
     ("infor-\n  mation", "information"),
+    ("infor\ufffemation", "information"),
+    ("COVID\ufffe19", "COVID-19"),
     ("well\u2010known", "well-known"),
     ("COVID-\n19", "COVID-19"),
     ("1914–18", "1914-18"),
@@ -24,6 +26,9 @@ SAME = [
     ("word – word", "word - word"),
     ("“No,” he said", "'No,' he said"),
     ("« Non », dit-il", '"Non", dit-il'),
+    ("sagte »ja« und", 'sagte "ja" und'),
+    ("eine ›große‹ »›Tat‹«, »…« so", 'eine ‚große‘ "\'Tat\'", "…" so'),
+    ("l’« ami » ; (« oui ») « ‹ non › »", "l’«ami» ; («oui») «‹non›»"),
     ("``LaTeX''", "“LaTeX”"),
     ("don’t", "don't"),
     ("and so on…", "and so on..."),
@@ -39,6 +44,8 @@ SAME = [
 OTHERS = [
     ("10⁶", "106"),
     ("1998³", "19983"),
+    ("2ⁿ", "2n"),
+    ("00\u1161²", "0 0\u1161²"),
     ("2½", "21/2"),
     ("x₁2", "x12"),
     ("−5", "5"),
@@ -65,7 +72,7 @@ def test_case_is_kept_if_asked() -> None:
     assert fold("The “Straße” of ﬁre", case=False) == 'The "Straße" of fire'
 
 
-ODD = "²½①₂ﬁ…中ไท่한\u0301\u00ad\u200b\u1161\u11a8\u093f\u09be\0"
+ODD = "²½①₂ﬁ…中ไท่한\u0301\u00ad\u200b\ufffe\u1161\u11a8\u093f\u09be\0"
 PIECES = st.sampled_from([*"aBé ßİ-–—'\"’“«».\n\t[]^_0", *ODD, "--", "''", ". . ."])
 TEXTS = st.lists(PIECES | st.characters(), max_size=30).map("".join)
 

@@ -117,11 +117,11 @@ def verify_quotes(
     """
     from quoth.corpus.exact.checking import Checker
     from quoth.corpus.exact.reports import Checked, as_html, as_sarif
-    from quoth.storage import atomic_write_bytes, refuse_unless_plain
+    from quoth.storage import atomic_write_bytes, refuse_unwritable
 
     failing = _failing(fail_on)
     for output in filter(None, (html, sarif)):
-        refuse_unless_plain(output)
+        refuse_unwritable(output)
     places, drafts = _apart([as_utf8(each) for each in files])
     check, counts, found = Checker(_opened(places)), Counter[str](), list[Checked]()
     for name, draft in _read(drafts):

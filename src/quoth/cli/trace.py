@@ -81,7 +81,10 @@ def trace(
       quoth trace wiki.quoth "the longest river in Africa is the Nile"
     """
     from quoth.corpus.exact.trace import trace as traced
+    from quoth.storage import refuse_unwritable
 
+    if html is not None:
+        refuse_unwritable(html)
     document = document_given(text)
     corpora = open_corpora(directory, corpus, where, as_of)
     make_indexes(corpora)
@@ -104,6 +107,8 @@ def document_given(text: str) -> Document:
             return Document("-", "Standard input", sys.stdin.buffer.read().decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise InputError("standard input is not UTF-8 text; convert it with iconv") from None
+    if os.path.isdir(text):
+        raise InputError(f"{text} is a folder; give a file of one document, or a text")
     if not os.path.isfile(text):
         if not any(map(str.isspace, text)) and Path(text).suffix:
             raise InputError(f"there is no file {text}; give one that exists, or a text")

@@ -4,7 +4,8 @@ Knows Unicode. Does not know corpora or languages. Two texts fold to the same st
 
 - compatibility forms (NFKC): ligatures, full-width letters, presentation forms; composed or decomposed accents
 - white space, and characters that only control the display (soft hyphens, joiners, direction marks)
-- hyphens between letters, and the line breaks behind them; dashes, typed or printed, with spaces or without
+- hyphens between letters, the line breaks behind them, U+FFFE, which PDFium copies for both; dashes, typed or printed,
+  with spaces or without
 - quotation marks and apostrophes, typed or printed, single or double; spaces inside of guillemets
 - an ellipsis, of one character or three dots; a first letter in brackets, as "[t]he"
 - case, unless it is kept
@@ -27,7 +28,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-FOLDING_VERSION = 1
+FOLDING_VERSION = 2
 """Incremented when a text folds differently. What is on disk was sorted by one version."""
 
 UNSPACED_BLOCKS = (
@@ -64,7 +65,8 @@ HYPHENS, DASHES = "-\u2010\u2011\u2012\u2013\u2212", "\u2014\u2015\u2e3a\u2e3b"
 """Hyphen-minus, hyphen, no-break hyphen, figure dash, en dash, minus; em dash, bar, two- and three-em dash."""
 SINGLE_QUOTES = "'`\u00b4\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a"
 DOUBLE_QUOTES = '"\u00ab\u00bb\u201c\u201d\u201e\u201f\u2033\u2036\u300c\u300d\u300e\u300f\u301d\u301e\u301f\uff02'
-RAISED_DIGITS = "\u00b2\u00b3\u00b9\u2070\u2074-\u207b"
+RAISED_DIGITS = "\u00b2\u00b3\u00b9\u2070\u2071\u2074-\u207b\u207f"
+"""With the signs before them, and the i and n of powers."""
 
 
 def code_points(blocks: Iterable[tuple[int, int]]) -> Iterator[int]:
@@ -86,13 +88,15 @@ def character_class(codes: Iterable[int]) -> str:
 _HYPHEN = re.escape(HYPHENS)
 _INVISIBLE = character_class(code_points(INVISIBLE_BLOCKS)) + "\u200b"
 _QUOTES = re.escape(SINGLE_QUOTES + DOUBLE_QUOTES)
-_KEPT_APART = rf"\s{_QUOTES}{_HYPHEN}{DASHES}\u00ad\u2026"
+_KEPT_APART = rf"\s{_QUOTES}{_HYPHEN}{DASHES}\u00ad\ufffe\u2026"
 _ONE_TO_ONE = (
     dict.fromkeys(map(ord, SINGLE_QUOTES), "'")
     | dict.fromkeys(map(ord, DOUBLE_QUOTES), '"')
     | dict.fromkeys(map(ord, HYPHENS), "-")
     | dict.fromkeys((0, *filter(lambda code: chr(code).isspace(), range(0x3001))), " ")
 )
+_OPENING = re.escape("([\u2018\u201a\u201c\u201e")
+"""Beside white space, a guillemet that opens has one of these, or a word: „eine »große« Tat“, « une grande »."""
 _MARK = re.compile(r"'(?:(?<![^\W_].)|(?<!\d.)(?![^\W\d_]))")
 """A single quotation mark, neither an apostrophe nor a sign of feet or minutes."""
 _BECOMES = {"joined": "", "broken": "-", "dash": " - ", "space": " ", "inside": "", "dots": "...", "mark": '"'}
@@ -236,9 +240,9 @@ def _unicode(text: str, at: int, end: int, case: bool) -> Iterator[tuple[str, in
         if cluster["raised"]:
             piece = f"^{piece}"
         before, after = text[at - 1 : at], text[at + len(cluster[0]) : at + len(cluster[0]) + 1]
-        if before.isdecimal() and piece[:1].isdecimal() and not cluster[0].isdecimal():
+        if before.isdecimal() and piece[:1].isdecimal() and not cluster[0][:1].isdecimal():
             piece = f" {piece}"
-        if after.isdecimal() and piece[-1:].isdecimal() and not cluster[0].isdecimal():
+        if after.isdecimal() and piece[-1:].isdecimal() and not cluster[0][:1].isdecimal():
             piece = f"{piece} "
         yield piece.casefold() if case else piece, at, False
         at += len(cluster[0])
@@ -270,10 +274,11 @@ def _run() -> re.Pattern[str]:
     spaced = rf"[{DASHES}]\s*|--+\s*|[{_HYPHEN}]\s+"
     return re.compile(
         rf"(?=[\s\-\[`'.\x80-\U0010ffff])(?:"  # most characters need no other look
-        rf"[{_HYPHEN}\u00ad](?:(?P<joined>{behind}(?:{line_end})?(?={letter}))"
-        rf"|(?P<broken>(?<=\w.){line_end}(?=\w)))"
+        rf"[{_HYPHEN}\u00ad\ufffe](?:(?P<joined>{behind}(?:{line_end})?(?={letter}))"
+        rf"|(?P<broken>(?<=\w.)(?:{line_end}|(?<=\ufffe))(?=\w)))"
         rf"|(?P<dash>\s+(?:{spaced})|[{DASHES}]\s*|--+\s*)"
-        r"|(?P<inside>\s+(?=[\u00bb\u203a])|(?<=[\u00ab\u2039])\s+|\u00ad)|(?P<space>\s{2,})"
+        rf"|(?P<inside>\s+(?=[\u00bb\u203a](?![\w\u2026\u203a{_OPENING}]))|(?<=[\u00ab\u2039])(?<![^\s{_OPENING}'\u2019].)\s+|[\u00ad\ufffe])"
+        r"|(?P<space>\s{2,})"
         r"|(?P<dots>\u2026|\.(?:\s?\.){2,})"
         r"|(?P<mark>``|'')"
         rf"|(?<!\w)\[(?P<first>{letter})\](?={letter})"

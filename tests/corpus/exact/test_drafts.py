@@ -34,6 +34,7 @@ def texts(draft: str) -> list[str]:
         "'{}'",
         "‚{}‘",
         "‹{}›",
+        "›{}‹",
         "「{}」",
         "『{}』",
     ],
@@ -163,3 +164,25 @@ def test_any_text_is_read_and_places_are_in_order(draft: str) -> None:
     assert [each.start for each in found] == sorted(each.start for each in found)
     assert all(one.end <= other.start for one, other in pairwise(found))
     assert all(draft[each.start : each.end] == each.text for each in quotations(Document("", "", draft)))
+
+
+@pytest.mark.parametrize(
+    ("draft", "quoted"),
+    [
+        ("He said ``the end is near'' and ``more of it, it's said''.", ["the end is near", "more of it, it's said"]),
+        ("See ``x = ''`` and ``one two three four``.", []),
+        (
+            "It says &ldquo;the end is near&rdquo;, &quot;so it is said&quot;, &laquo;and it is so&raquo;.",
+            ["the end is near", "so it is said", "and it is so"],
+        ),
+        (
+            "“10<sup>6</sup> by the 2<sup>n</sup> of the 1<sup>st</sup> day<sup>2</sup> here<sup>3</sup>”",
+            ["10⁶ by the 2ⁿ of the 1st day² here"],
+        ),
+        ("“the end is <b>near</b> but <del>not</del> today”", ["the end is near but <del>not</del> today"]),
+        ("It's rock 'n' roll for the dogs' sake, and rock ‘n’ roll of the cats’ kind.", []),
+    ],
+)
+def test_markup_and_typed_marks(draft: str, quoted: list[str]) -> None:
+    assert texts(draft) == quoted
+    assert "<" in draft or [draft[each.start : each.end] for each in quotations(draft)] == quoted

@@ -97,6 +97,62 @@ CASES: list[tuple[Status, str]] = [
 ]
 
 
+NUMBERS = (
+    "In all 5 000 000 people and 5’000 francs, 10–20 per cent, a ratio of 3:1, 10/12 of it; of 10^6 and 2ⁿ units "
+    "(a + b)² is one, 60 meters² another, as (Miller 1990)³ says. The owner is not obliged to pay the rent. He thought "
+    "somebody had killed an elk; meanwhile his cousin’s wife slept. It is[not] easy for us[a] to pay[12] all. The door "
+    "is shut in summer at 3 1/2 by 70 km/h. Call `make all` before the test of “C89” by Act "
+    "95/46/EC, and 'B 52' is 5' high."
+)
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    made = Corpus.create(tmp_path_factory.mktemp("numbers") / "made")
+    made.add([Document("numbers", "", NUMBERS)])
+    return Judge([made])
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        *(
+            ("altered", part)
+            for part in ("In all 5", "In all 5 000", "000 people and", "people and 5", "000 francs, 10–20")
+        ),
+        *(("altered", part) for part in ("francs, 10", "20 per cent, a ratio", "a ratio of 3", "1, 10/12 of it")),
+        *(("altered", part) for part in ("12 of it", "3:1, 10", "of it; of 10", "of it; of 10^", "10^6 and 2n units")),
+        *(("altered", part) for part in ("2ⁿ units (a + b) is one", "is one, 60 meters another", "is one, 60 meters")),
+        ("typographic", "of it; of 10⁶ and 2ⁿ units"),
+        ("typographic", "another, as (Miller 1990) says"),
+        ("elided", "The owner is not obliged to … the rent"),
+        ("altered", "The owner is … summer"),  # too far apart for a part of one word
+        ("altered", "The owner is [] obliged to pay the rent"),
+        ("altered", "The owner [is] obliged to pay the rent"),
+        ("elided", "The owner [was] not obliged to pay the rent"),
+        ("altered", "He [had] killed [in cold blood] his [own] wife"),
+        ("typographic", "The owner is not obli- ged to pay the rent"),
+        ("altered", "The owner is obli- ged to pay the rent"),
+        ("typographic", "The owner² is not obliged⁴ to pay the rent"),
+        ("altered", "The owner² is obliged⁴ to pay the rent"),
+        ("altered", "one, 60² meters² another"),
+        *(("altered", part) for part in ("in summer at 3", "1/2 by 70 km/h", "1/2 by 70 km")),
+        ("typographic", "the test of ‘C89’ by"),
+        ("typographic", "and “B 52” is"),
+        ("altered", "is 5″ high"),
+        ("verbatim", "by Act 95/46"),
+        ("typographic", "easy for us to pay all"),
+        ("typographic", "Call make all before the test"),
+        ("typographic", "Call make `all` before the test"),
+        ("altered", "Call make `any` before the test"),
+        ("typographic", "The owner is `not` obliged"),
+        ("altered", "It is easy for us to pay all"),
+    ],
+)
+def test_no_part_of_a_number_and_no_words_from_here_and_there(numbers: Judge, status: Status, text: str) -> None:
+    assert numbers(text).status == status
+
+
 @pytest.mark.parametrize(("status", "text"), CASES)
 def test_each_verdict(judge: Judge, status: Status, text: str) -> None:
     found = judge(text)

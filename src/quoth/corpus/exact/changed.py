@@ -76,7 +76,8 @@ def tokens(text: str) -> list[Token]:
     found = list[Token]()
     for match in _token().finditer(folded.text):
         start, end = folded.source(*match.span())
-        cased = fold(text[start:end], case=False).strip()
+        is_cased = any(map(str.isalpha, match[0]))  # ½ is three tokens, of one character
+        cased = fold(text[start:end], case=False).strip() if is_cased else match[0]
         found.append(Token(match[0], start, end, cased, not found or text[start] == "["))
     return found
 

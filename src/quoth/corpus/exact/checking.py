@@ -24,6 +24,12 @@ _FILE = re.compile(
     r"tiff?|png|jpe?g|djvu|mp[34]|wav)\b"
 )
 _PAGE = re.compile(r"(?i),?\s*\b(?:pp?|pages?|s|§+|l|lines?)\b\.?\s*\d.*$")
+_YEAR = r"[^\W\d_][^()\n]{0,120}?\b(?:1[5-9]|20)\d\d[a-z]?"
+_PAGES = r"(?:(?:pp?|[Ss]|ll?)\. ?)"
+_CITED = re.compile(
+    rf"\s*\((?P<source>(?:{_YEAR}[,:] ?{_PAGES}?|{_PAGES})\d+(?:[–-]\d+)?|(?<=[.!?…] \(){_YEAR})\)[.,;]?\s*\Z"
+)
+"""A parenthesis that cites a page, or behind the end of a sentence a year."""
 _EMPTY = 3
 """Words below which a document is not text."""
 
@@ -70,13 +76,24 @@ class Checker:
         ]
 
     def _verdict(self, quotation: Quotation) -> Verdict:
+        """The verdict on a quotation, or on what is before the citation at its end, if its source has none there."""
+        found = self._judged(quotation.text, quotation.source)
+        if found.is_faithful or not (cited := _CITED.search(quotation.text)):
+            return found
+        before = self._judged(quotation.text[: cited.start()], quotation.source or cited["source"])
+        behind = (each.context[each.end - each.context_start :].lstrip(" .,;")[:1] for each in before.evidence[-1:])
+        if not before.is_faithful or "(" in behind:
+            return found
+        return replace(before, status="typographic") if before.status == "verbatim" else before
+
+    def _judged(self, text: str, said: str) -> Verdict:
         """The verdict by the source that is named, if there is one; then by all corpora."""
-        source, named = self._named(quotation.source)
-        found = [self._judge_of(*each)(quotation.text) for each in named]
+        source, named = self._named(said)
+        found = [self._judge_of(*each)(text) for each in named]
         best = min(found, key=lambda each: (not each.is_faithful, each.status == "absent"), default=None)
         if best is not None and best.is_faithful:
             return replace(best, source=source)
-        anywhere = replace(self._judge(quotation.text), source=source)
+        anywhere = replace(self._judge(text), source=source)
         if not source:
             return anywhere
         if best is None or all(self._is_empty(*each) for each in named):
@@ -86,7 +103,7 @@ class Checker:
         if anywhere.is_faithful:  # in another document than the one that is named
             other = anywhere.evidence[0]
             place = (other.document_id, other.document_id, other.start, other.end)
-            told = Change("source", source, 0, len(quotation.text), *place)
+            told = Change("source", source, 0, len(text), *place)
             return replace(anywhere, status="altered", changes=(told, *anywhere.changes))
         return replace(best, source=source)
 

@@ -21,6 +21,7 @@ from quoth.corpus.exact.changed import tokens
 from quoth.corpus.segment import blocks_of
 from quoth.errors import InputError, RecordError
 from quoth.records import Document
+from quoth.text.boundaries import begins_note
 from quoth.text.folding import UNSPACED_BLOCKS, character_class, code_points
 from quoth.text.terms import is_unspaced_character
 from quoth_sources.blocks import Block
@@ -37,16 +38,30 @@ MOST_MARKS = 100
 """Marks of one kind between those of a quotation."""
 MOST_SINGLE = 400
 """Characters between typed single marks: they look like apostrophes."""
-PAIRS = {"“": "”", "„": "“”", "”": "”", "«": "»", "»": "«", "‹": "›", "‘": "’", "‚": "‘’", "「": "」", "『": "』"}
+PAIRS = {
+    "“": "”",
+    "„": "“”",
+    "”": "”",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "›": "‹",
+    "‘": "’",
+    "‚": "‘’",
+    "「": "」",
+    "『": "』",
+}
 PAIRS |= {each: each for each in "\"'"}
 """Opening marks, and those that close them."""
-_SINGLE = "‘‚'‹"
+_SINGLE = "‘‚'‹›"
 _STRAIGHT = "\"'"
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
 _CODE = re.compile(
     r"(?ms)^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)|(`+)(?!`).{1,2000}?(?<!`)\2(?!`)|\A---\n.*?^---$"
     r"|<!--.{,5000}?-->|<[a-zA-Z/][^<>]*>|\{%.{,500}?%\}|\{\{.{,500}?\}\}"
 )
+_TYPED = re.compile(r"(?<!`)``(?=[^`\s])(?:(?!``|\n[ \t]*\n)[^`]){1,2000}''(?!')|&(?:[lr]dquo|bdquo|[lr]aquo|quot);")
+"""Marks as LaTeX and HTML type them."""
 _BLOCK = re.compile(r"(?m)(?:^[ \t]{0,3}>[^\n]*(?:\n|\Z)(?:[ \t]*[^\s>#*+\-`][^\n]*(?:\n|\Z))*)+")
 _BEHIND = re.compile(r"[ \t]*>[ \t>]*")
 _LABEL = re.compile(r"\W*(?:\[!|\*\*|__|[A-Z][\w ]{0,24}:)|.*[:,]\s*$", re.DOTALL)
@@ -60,8 +75,10 @@ _BESIDE = re.compile(
 )
 _LINK = re.compile(r"\[([^\[\]\n]*)\]\(([^()\s]*)[^()\n]*\)")
 _MARKUP = re.compile(
-    r"!?\[([^\[\]\n]*)\]\([^()\n]*\)|\[\^[^\[\]\s]+\]|<sup>.*?</sup>|</?[a-zA-Z][^<>]*>|\\(?=[!-/:-@\[-`{-~])"
+    r"!?\[([^\[\]\n]*)\]\([^()\n]*\)|\[\^[^\[\]\s]+\]|</?(?!(?:del|s|strike)\b)[a-zA-Z][^<>]*>|\\(?=[!-/:-@\[-`{-~])"
 )
+_RAISED = re.compile(r"(?is)<sup>(.*?)</sup>")
+_AS_RAISED = str.maketrans("0123456789+-−in", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ⁱⁿ")
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\S)(.{1,1000}?)(?<=\S)\1(?![\w*])", re.DOTALL)
 _ANCHOR = re.compile(r"(?is)<a\b[^>]*\bhref\s*=\s*[\"']?([^\"'\s>]+)[^>]*>(.*?)</a>")
 _TAG = re.compile(r"<[^<>]*>")
@@ -129,8 +146,9 @@ def quotations(draft: str | Document | Draft) -> list[Quotation]:
         draft = Draft(draft, is_plain=False)
     text = draft.document.text
     found = [*_blocks(draft)]
-    shown = [*text]
-    for start, end in [*_hidden(draft), *((each.start, each.end) for each in found)]:
+    typed = _TYPED.sub(_as_printed, text) if draft.is_plain else text
+    shown = [*typed]
+    for start, end in [*_hidden(draft, typed), *((each.start, each.end) for each in found)]:
         shown[start:end] = "\n" * (end - start) if "\n\n" in text[start:end] else " " * (end - start)
     masked = "".join(shown)
     for first, last in _paragraphs(draft, masked):
@@ -138,10 +156,20 @@ def quotations(draft: str | Document | Draft) -> list[Quotation]:
     return sorted(found, key=lambda each: (each.start, each.end))
 
 
-def _hidden(draft: Draft) -> Iterator[tuple[int, int]]:
+def _as_printed(typed: re.Match[str]) -> str:
+    """Marks as they are printed, in as many characters."""
+    if typed[0][0] == "`":
+        return f" “{typed[0][2:-2]}” "
+    size, before, after = len(typed[0]), typed.string[: typed.start()][-1:], typed.string[typed.end() :][:1]
+    closes = typed[0][1] == "r" or (typed[0] == "&quot;" and before.strip() != "" and not after.isalnum())
+    mark = {"b": "„", "q": '"'}.get(typed[0][1]) or ("«»" if "aquo" in typed[0] else "“”")[closes]
+    return mark.ljust(size) if closes else mark.rjust(size)
+
+
+def _hidden(draft: Draft, text: str) -> Iterator[tuple[int, int]]:
     """What is not prose."""
     if draft.is_plain:
-        yield from (each.span() for each in _CODE.finditer(draft.document.text))
+        yield from (each.span() for each in _CODE.finditer(text))
     else:
         kinds = ("code", "furniture", "contents", "heading")
         yield from ((each.start, each.end) for each in blocks_of(draft.document) if each.kind in kinds)
@@ -206,8 +234,8 @@ def _in_marks(draft: Draft, text: str, first: int, last: int) -> Iterator[Quotat
         stop = last if end is None else end
         said = text[at + 1 : stop]
         if _is_quotation(said, text[max(at - 20, first) : at]):
-            begin = at + 1 + len(said) - len(said.lstrip())
-            finish = stop - len(said) + len(said.rstrip())
+            whole = draft.document.text[at + 1 : stop]  # with its markup
+            begin, finish = stop - len(whole.lstrip()), at + 1 + len(whole.rstrip())
             source = _beside(draft, text[stop + 1 : stop + 240]) if end is not None else ""
             yield Quotation(_plain(draft.document.text[begin:finish], draft), begin, finish, source)
         at = stop + 1
@@ -216,13 +244,14 @@ def _in_marks(draft: Draft, text: str, first: int, last: int) -> Iterator[Quotat
 def _opens(text: str, at: int, first: int, last: int) -> bool:
     before, after = text[at - 1] if at > first else " ", text[at + 1] if at + 1 < last else " "
     mark = text[at]
-    if mark == "»":
+    if mark in "»›":
         return (before.isspace() or before in "([—–-") and not after.isspace()
     if mark in "«‹„‚「『“":
         return mark != "“" or not before.isalnum()
     if before.isalnum() or after.isspace() or before in _STRAIGHT:
         return False
-    return mark != "'" or after.isalpha()
+    is_letter = after.isalpha() and text[at + 2 : at + 3] in ("'", "’")  # rock 'n' roll
+    return not is_letter and (mark != "'" or after.isalpha())
 
 
 def _closing(text: str, at: int, last: int) -> int | None:
@@ -302,7 +331,20 @@ def _plain(text: str, draft: Draft) -> str:
     """A text without Markdown's markup."""
     if not draft.is_plain:
         return text
+    text = _RAISED.sub(_raised, text)
     return unescape(_EMPHASIS.sub(r"\2", _MARKUP.sub(r"\1", text)))
+
+
+def _raised(raised: re.Match[str]) -> str:
+    """What is raised, but for the mark of a note: 10⁶, 1st."""
+    shown = _TAG.sub("", _MARKUP.sub(r"\1", raised[1])).translate(_AS_RAISED)
+    if not shown.isalnum() and not set(shown) <= {*"⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹"}:
+        return ""
+    if shown.isalpha() and len(shown) > 1:
+        return raised[1]  # 1ˢᵗ
+    before = raised.string[: raised.start()][-4:]
+    is_note = begins_note(f"{before}²", len(before)) or before[-1:] in tuple(".,;:!?\"'”’»)")
+    return "" if is_note else shown
 
 
 def _quoted(document: Document, path: Path, format: str | None) -> Iterator[tuple[int, int]]:

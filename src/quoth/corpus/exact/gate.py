@@ -42,10 +42,20 @@ _BEFORE = re.compile(rf"\A(?:[{_MARKS}…,;:{_SPACE}]|\.\s?(?=\.)|(?<=\.)\.|(?<=
 _ELLIPSIS = r"[\[(<]?\s*(?:…|\.(?:\s?\.){2,})[.\s]*[\])>]?"
 _GAP = re.compile(rf"(?P<ellipsis>{_ELLIPSIS})|(?!\[[^\W\d_]\](?=[^\W\d_]))\w*\[[^\[\]]{{0,200}}\]\w*")
 _NOTE = re.compile(
-    r"(?<=\S)\[(?:\^?[\w-]{1,12}|\d{1,3}(?:[,–-] ?\d{1,3})*|note \d+|citation needed)\](?!\w)"
-    r"|(?<=\S)[*†‡§¶]+(?!\w)|(?<!\w)[*_]{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)"
+    r"(?<=\S)\[(?:\^[\w-]{1,12}|[a-z]|\d{1,3}(?:[,–-] ?\d{1,3})*|note \d+|citation needed)\](?!\w)"
+    r"|(?<=\S)[*†‡§¶]+(?!\w)|(?<!\w)[*_]{1,3}(?=\w)|(?<=[^\s_])_{1,3}(?!\w)|`+(?=[^`\s])|(?<=[^`\s])`+"
 )
-"""Marks of notes, and of emphasis, in a source."""
+"""Marks of notes, of emphasis and of code in a source."""
+_NUMBER = re.compile(
+    r"(?<![\d.])(?:\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)|\d+ \d+/\d+|\d+(?:[.,:/^–−-]{1,2}\d+)+)"
+)
+"""A number in groups, with a fraction, a ratio, a range, a power: half of it is another number."""
+_MEASURE = re.compile(r"\d\s?[^\W\d_]+\Z")
+_CODE = re.compile(r"(?<!`)(`{1,2})(?=[^`\s])([^`\n]+)(?<!\s)\1(?!`)")
+_DIGIT_QUOTED = re.compile(r"(?<!\w)(?:['‘‚](?=\w)([^'‘’\"“”]*\d)['‘’]|[\"“„](?=\w)([^'‘’\"“”]*\d)[\"“”])(?!\w)")
+"""Marks around what ends with a digit, behind which folding takes one for feet or inches."""
+_BROKEN = re.compile(r"(?<=[^\W\d_])[-‐] (?=[^\W\d_])")
+"""What becomes of a hyphen at a line's end, copied from a page."""
 _RAISED = re.compile(r"[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+(?:[˒⁾’,][\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+)*")
 
 
@@ -115,6 +125,11 @@ class Part(NamedTuple):
             return None
         return cls(core, first, last, text[start:first].strip(), text[last:end].strip())
 
+    @property
+    def num_words(self) -> int:
+        """The number of its words."""
+        return sum(each.is_word for each in tokens(self.text))
+
 
 class Found(NamedTuple):
     """A place of a part, how it differs, and the share of the part's letters that it has."""
@@ -149,7 +164,7 @@ def _cut_before(text: str, at: int) -> bool:
     """Whether a quotation that begins here leaves out the beginning of a word or number, or its sign."""
     if not 0 < at < len(text):
         return False
-    if cuts(text, at) or _is_hyphenated(text, at):
+    if cuts(text, at) or _is_hyphenated(text, at) or _is_in_number(text, at):
         return True
     earlier, before, after = text[max(at - 2, 0) : at - 1], text[at - 1], text[at]
     return after.isnumeric() and (is_sign(before) or before in "-–^/" or (before == "." and not earlier.isalpha()))
@@ -157,9 +172,9 @@ def _cut_before(text: str, at: int) -> bool:
 
 def _cut_behind(text: str, at: int) -> bool:
     """Whether a quotation that ends here leaves out the end of a word or number, or its unit's sign."""
-    if not 0 < at < len(text) or begins_note(text, at):
+    if not 0 < at < len(text) or _begins_note(text, at):
         return False
-    if cuts(text, at) or _is_hyphenated(text, at):
+    if cuts(text, at) or _is_hyphenated(text, at) or _is_in_number(text, at):
         return True
     before, rest = text[at - 1], text[at : at + 3]
     number = text[at - 2 : at - 1] if before.isspace() else before
@@ -170,10 +185,22 @@ def _cut_behind(text: str, at: int) -> bool:
     return rest[0] in "'’" and before.isalpha() and rest[1:2].isalpha() and (rest[1] != "s" or rest[2:].isalnum())
 
 
+def _is_in_number(text: str, at: int) -> bool:
+    first = max(at - 32, 0)
+    return any(first + each.start() < at < first + each.end() for each in _NUMBER.finditer(text[first : at + 32]))
+
+
+def _begins_note(text: str, at: int) -> bool:
+    """Whether a raised character is the mark of a note, and not the power of a unit that is written out."""
+    return begins_note(text, at) and not (text[at] in "²³" and _MEASURE.search(text, max(at - 24, 0), at))
+
+
 def _is_hyphenated(text: str, at: int) -> bool:
-    """Whether there is a hyphen inside of a word before this character or behind it."""
+    """Whether there is a hyphen or a stroke (km/h) inside of a word before this character or behind it."""
     return any(
-        text[each] in "-‐‑" and text[each - 1].isalnum() and text[each + 1 : each + 2].isalnum()
+        (text[each] in "-‐‑" or (text[each] == "/" and text[each - 1].isalpha()))
+        and text[each - 1].isalnum()
+        and text[each + 1 : each + 2].isalnum()
         for each in (at - 1, at)
         if each > 0
     )
@@ -192,11 +219,7 @@ class View:
         text = whole[first:last]
         self._notes = [*_notes(text)] if without_notes else []
         self.has_notes = bool(self._notes)
-        kept, at = list[str](), 0
-        for start, end in self._notes:
-            kept.append(text[at:start])
-            at = end
-        self.text = "".join([*kept, text[at:]])
+        self.text = "".join(_without(text, self._notes))
 
     def source(self, at: int, behind: bool = False) -> int:
         """The document's character that this one is; of an end, `behind` the one before it."""
@@ -214,15 +237,34 @@ class View:
         return [each for each in found if not each.changes]
 
 
-def _notes(text: str) -> Iterator[tuple[int, int]]:
-    """The ranges of the marks of notes, in order."""
-    raised = (
+def _other_marks(quoted: re.Match[str]) -> str:
+    return f'"{quoted[1]}"' if quoted[1] is not None else f"'{quoted[2]}'"
+
+
+def _without(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """A text but for some of its characters, in pieces."""
+    at = 0
+    for start, end in ranges:
+        yield text[at:start]
+        at = end
+    yield text[at:]
+
+
+def _raised_notes(text: str) -> Iterator[tuple[int, int]]:
+    """The ranges of raised marks of notes, in order."""
+    yield from (
         each.span()
         for each in _RAISED.finditer(text)
-        if begins_note(text, each.start()) or text[each.start() - 1 : each.start()] in tuple(".,;:!?\"'”’»)")
+        if _begins_note(text, each.start())
+        or text[each.start() - 1 : each.start()] in tuple(".,;:!?\"'”’»")
+        or re.search(r"\w{4}\)\Z", text[max(each.start() - 5, 0) : each.start()])  # no power: (a + b)²
     )
+
+
+def _notes(text: str) -> Iterator[tuple[int, int]]:
+    """The ranges of the marks of notes, in order."""
     last = 0
-    for start, end in sorted([*raised, *(each.span() for each in _NOTE.finditer(text))]):
+    for start, end in sorted([*_raised_notes(text), *(each.span() for each in _NOTE.finditer(text))]):
         if start >= last:
             yield start, end
             last = end
@@ -265,32 +307,33 @@ class Parted:
 
     @property
     def can_be_elided(self) -> bool:
-        """Whether there are gaps, and enough words around them."""
+        """Whether there are gaps, and enough words around them: of parts beside an ellipsis one may be short."""
         if not self.parts:
             return False
-        words = [sum(each.is_word for each in tokens(part.text)) for part in self.parts]
+        words = [each.num_words for each in self.parts]
         near: list[list[Gap]] = [[] for _ in self.parts]
         for at, gaps in enumerate(self.gaps):
             near[at] += gaps
             near[at + 1] += gaps
-        enough = all(
-            count >= LEAST_WORDS or not any(each.is_ellipsis for each in beside)
+        num_short = sum(
+            count < LEAST_WORDS and any(each.is_ellipsis for each in beside)
             for count, beside in zip(words, near, strict=True)
         )
         numbers = any(map(str.isnumeric, "".join(gap.text for gap in self.edges if gap.start < self.parts[0].start)))
-        return bool(self.edges or self.gaps) and sum(words) >= LEAST_WORDS and enough and not numbers
+        return bool(self.edges or self.gaps) and sum(words) >= LEAST_WORDS and num_short < 2 and not numbers
 
     def in_order(self, view: View) -> list[Found]:
         """The places of the parts that follow each other with the least between them; empty if there are none.
         There is a part."""
         chains: list[tuple[int, list[Found]]] = [(0, [each]) for each in view.matches(self.parts[0])]
-        for part, gaps in zip(self.parts[1:], self.gaps, strict=True):
+        for (before, part), gaps in zip(pairwise(self.parts), self.gaps, strict=True):
+            most = MOST_APART if min(before.num_words, part.num_words) >= LEAST_WORDS else MOST_REPLACED
             following = list[tuple[int, list[Found]]]()
             for found in view.matches(part):
                 joined = [
                     (cost + found.start - chain[-1].end, [*chain, found])
                     for cost, chain in chains
-                    if chain[-1].end <= found.start and _may_bridge(gaps, view.text[chain[-1].end : found.start])
+                    if chain[-1].end <= found.start and _may_bridge(gaps, view.text[chain[-1].end : found.start], most)
                 ]
                 if joined:
                     following.append(min(joined, key=lambda each: each[0]))
@@ -298,13 +341,15 @@ class Parted:
         return min(chains, key=lambda each: each[0])[1] if chains else []
 
 
-def _may_bridge(gaps: Sequence[Gap], left_out: str) -> bool:
-    """Whether gaps may stand for these words: few enough, and no number in brackets for another."""
+def _may_bridge(gaps: Sequence[Gap], left_out: str, most: int) -> bool:
+    """Whether gaps may stand for these words: few enough, and in brackets neither a number for another nor only some of
+    the words themselves, which hides the others: "[is]" for "is not"."""
     if any(each.is_ellipsis for each in gaps):
-        return len(left_out) <= MOST_APART
-    said = re.findall(r"\d+", " ".join(each.text for each in gaps))
+        return len(left_out) <= most
+    text = " ".join(each.text for each in gaps)
+    said, its = ({each.folded for each in tokens(part) if each.is_word} for part in (text, left_out))
     digits = re.findall(r"\d+", left_out)
-    return len(left_out) <= MOST_REPLACED and (not digits or digits == said)
+    return len(left_out) <= MOST_REPLACED and (not digits or digits == re.findall(r"\d+", text)) and not said < its
 
 
 class Judge:
@@ -338,6 +383,12 @@ class Judge:
             status: Status = "verbatim" if spots[0][1].is_verbatim else "typographic"
             same = [each for each in spots if (each[1].changes, each[1].is_verbatim) == ([], spots[0][1].is_verbatim)]
             return replace(verdict, status=status, evidence=self._told(same))
+        nested = Part.of(_DIGIT_QUOTED.sub(_other_marks, whole.text), 0, len(whole.text))
+        if nested and nested.text != whole.text and (same := self._whole(nested)) and not same[0][1].changes:
+            return replace(verdict, status="typographic", evidence=self._told(same[:1]))
+        copied = _CODE.sub(r"\2", _BROKEN.sub("-", "".join(_without(text, [*_raised_notes(text)]))))
+        if copied != text and (mended := self(copied)).status in ("verbatim", "typographic"):
+            return replace(verdict, status="typographic", evidence=mended.evidence)
         parted = Parted.of(text)
         for view in self._views(whole.text, parted):
             if found := self._elided(verdict, parted, whole, view):
@@ -390,6 +441,11 @@ class Judge:
         changes = [_of_gap(gap, view, chain[0].start, chain[0].start) for gap in parted.edges]
         for gaps, (one, other) in zip(parted.gaps, pairwise(chain), strict=True):
             changes += [_of_gap(gap, view, one.end, other.start) for gap in gaps]
+        replaced = sum(
+            each.is_word for change in changes if change.kind == "replaced" for each in tokens(change.source)
+        )
+        if replaced > sum(each.num_words for each in parted.parts):
+            return None  # not one sentence in other words, but words from here and there
         changes.sort(key=lambda each: each.start)
         evidence = tuple(_place(view, each) for each in chain)
         return replace(verdict, status="elided", evidence=evidence, changes=tuple(changes))

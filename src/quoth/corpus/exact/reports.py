@@ -147,10 +147,17 @@ def where(place: Evidence) -> str:
 
 
 def as_sarif(checked: Sequence[Checked], fail_on: Sequence[str]) -> dict[str, Any]:
-    """The verdicts in the Static Analysis Results Interchange Format; those of `fail_on` are errors."""
-    rules = [{"id": name, "shortDescription": {"text": meaning}} for name, meaning in MEANINGS.items()]
+    """The verdicts in the Static Analysis Results Interchange Format, as GitHub reads it: those of `fail_on` are
+    errors, and faithful quotations no results, each of which it shows as an alert."""
+    about = ("shortDescription", "fullDescription", "help")
+    rules = [{"id": name, **{each: {"text": said} for each in about}} for name, said in MEANINGS.items()]
     driver = {"name": "quoth", "version": __version__, "rules": rules}
-    results = [_result(each, verdict, fail_on) for each in checked for verdict in each.verdicts]
+    results = [
+        _result(each, verdict, "error" if verdict.status in fail_on else "warning")
+        for each in checked
+        for verdict in each.verdicts
+        if verdict.status in fail_on or not verdict.is_faithful
+    ]
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -158,10 +165,10 @@ def as_sarif(checked: Sequence[Checked], fail_on: Sequence[str]) -> dict[str, An
     }
 
 
-def _result(checked: Checked, verdict: Verdict, fail_on: Sequence[str]) -> dict[str, Any]:
-    level = "error" if verdict.status in fail_on else "none" if verdict.is_faithful else "warning"
+def _result(checked: Checked, verdict: Verdict, level: str) -> dict[str, Any]:
     said = "; ".join([f"{verdict.status}: “{_cut(verdict.quote)}”", *map(told, verdict.changes)])
     place: dict[str, Any] = {"artifactLocation": {"uri": as_url(PurePath(checked.name).as_posix())}}
+    place["region"] = {"startLine": 1}  # GitHub requires a line, which other formats have not
     if checked.draft.is_plain:
         text = checked.draft.document.text
         (line, column), (end_line, end_column) = (_line_and_column(text, at) for at in (verdict.start, verdict.end))
@@ -169,7 +176,6 @@ def _result(checked: Checked, verdict: Verdict, fail_on: Sequence[str]) -> dict[
     return {
         "ruleId": verdict.status,
         "ruleIndex": [*MEANINGS].index(verdict.status),
-        "kind": "pass" if level == "none" else "fail",
         "level": level,
         "message": {"text": said},
         "locations": [{"physicalLocation": place}],
