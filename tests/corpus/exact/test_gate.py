@@ -68,6 +68,9 @@ CASES: list[tuple[Status, str]] = [
     ("elided", "The landlord is not permitted to enter [her] premises"),
     ("elided", "The landlord is not permitted [sic] to enter the premises"),
     ("altered", "The landlord is permitted to enter the premises without the consent"),
+    ("altered", "The landlord is … permitted to enter the premises without the consent"),
+    ("altered", "The landlord is [clearly] permitted to enter the premises"),
+    ("altered", "the consent of the tenant, except in [no] emergency"),
     ("altered", "The landlord is not permitted to enter … with the consent of the tenant, except"),
     ("altered", "The tenant shall leave … the premises without the consent of the tenant"),  # in another order
     ("altered", "The rent is 10.5 tons of wheat … The tenant shall leave the garden as it was found"),  # too far apart
@@ -247,8 +250,8 @@ def _word(text: str, rng: random.Random, change: Callable[[str], str], least: in
 
 def _elided(text: str, rng: random.Random) -> str:
     words = text.split(" ")
-    first = rng.randrange(4, len(words) - 6)
-    last = rng.randrange(first + 1, len(words) - 4)
+    first = rng.randrange(4, len(words) - 7)
+    last = rng.randrange(first + 3, len(words) - 3)  # of one or two words left out one may have been a negation
     return " ".join([*words[:first], rng.choice(["…", "...", "[…]", "[...]", ". . ."]), *words[last:]])
 
 

@@ -1,7 +1,7 @@
 """Whether a quotation is faithful: the verdict, the places it rests on, and what was changed.
 
-Knows corpora, foldings, and what a careful editor may do. Does not know drafts, models, or languages: no list of words
-decides a verdict.
+Knows corpora, foldings, and what a careful editor may do. Does not know drafts or models, and of languages only their
+negations: brackets and short ellipses may not hide one. No other word decides a verdict.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.changed import FAITHFUL, Change, Kind, Status, compared, is_sign, tokens
 from quoth.corpus.exact.find import Shown, Wanted, occurrences
 from quoth.corpus.exact.nearest import MOST_CHARACTERS, around, cuts, nearest_part
+from quoth.corpus.exact.negations import NEGATIONS
 from quoth.records import Evidence
 from quoth.text.boundaries import begins_note
 from quoth.text.folding import fold, fold_with_places
@@ -448,7 +449,8 @@ class Judge:
             return None  # not one sentence in other words, but words from here and there
         changes.sort(key=lambda each: each.start)
         evidence = tuple(_place(view, each) for each in chain)
-        return replace(verdict, status="elided", evidence=evidence, changes=tuple(changes))
+        status: Status = "altered" if any(map(_hides_negation, changes)) else "elided"
+        return replace(verdict, status=status, evidence=evidence, changes=tuple(changes))
 
     def _piecewise(self, verdict: Verdict, parts: Sequence[Part]) -> Verdict:
         """The verdict on a quotation that is judged part by part, as all of it is nowhere."""
@@ -495,6 +497,14 @@ def _of_gap(gap: Gap, view: View, start: int, end: int) -> Change:
     told = {each: None for one in compared(said, 0, left_out, 0, document_id).changes for each in one.concerns}
     concerns = tuple(told) if len(left_out) <= MOST_REPLACED else ()
     return Change(kind, gap.text, gap.start, gap.end, left_out.strip(), document_id, first, max(first, last), concerns)
+
+
+def _hides_negation(gap: Change) -> bool:
+    """Whether brackets stand for a negation or put one in, or an ellipsis for little else than one ("wasn't", "not yet").
+    More words left out have what is negated among them."""
+    words = [each.folded for each in tokens(gap.source) if each.is_word]
+    little = len(words) == 1 or (len(words) == 2 and not NEGATIONS.isdisjoint(words))
+    return "negation" in gap.concerns and (gap.kind == "replaced" or little)
 
 
 def _chunks(text: str) -> Iterator[Part]:

@@ -1,6 +1,6 @@
 """The words that negate or say how sure or bound somebody is, in five languages: the one table of them.
 
-They label a change that has been found. They never decide whether a quotation is faithful.
+They label a change that has been found. They decide one thing: brackets and short ellipses may not hide a negation.
 """
 
 import re
