@@ -500,7 +500,7 @@ def _of_gap(gap: Gap, view: View, start: int, end: int) -> Change:
 
 
 def _hides_negation(gap: Change) -> bool:
-    """Whether brackets stand for a negation or put one in, or an ellipsis for little else than one ("wasn't", "not yet").
+    """Whether brackets stand for a negation or put one in, or an ellipsis for little else: "wasn't", "not yet".
     More words left out have what is negated among them."""
     words = [each.folded for each in tokens(gap.source) if each.is_word]
     little = len(words) == 1 or (len(words) == 2 and not NEGATIONS.isdisjoint(words))
