@@ -14,11 +14,11 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.documents import read_records
+from quoth.corpus.documents import read_records, read_text
 from quoth.corpus.exact.overlap import overlap
 from quoth.records import Document
 from quoth.text.tokenizer import MASK
@@ -232,22 +232,11 @@ def year(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def sharing(files: Iterable[str], texts: Iterable[str]) -> set[int]:
-    """The numbers of the texts that share ``ROW`` words in a row with a string of these JSONL files, whatever is
-    between the words."""
-    known = (
-        Document("", "", words(text)) for file in files for _, record in read_records(file) for text in strings(record)
-    )
+    """The numbers of the texts that share ``ROW`` words in a row with one of these files, whatever is between the
+    words."""
+    known = (Document("", "", words(read_text(file))) for file in files)
     given = [Document(str(number), "", words(text)) for number, text in enumerate(texts)]
     return {int(pair.b.document_id) for pair in overlap(known, given, ROW)}
-
-
-def strings(value: Any) -> Iterator[str]:
-    """The strings in a value of JSON."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (list, Mapping)):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from strings(each)
 
 
 def words(text: str) -> str:

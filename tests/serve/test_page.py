@@ -579,7 +579,7 @@ def test_the_phrase_is_in_the_window(served: Served, width: int, height: int) ->
     page.wait_for_selector(".facts:has-text('in all')")
     mark, panel = (page.locator(each).bounding_box() for each in ("mark", ".document"))
     assert max(0, panel["y"]) <= mark["y"]
-    assert mark["y"] + mark["height"] <= min(height, panel["y"] + panel["height"])
+    assert mark["y"] + mark["height"] <= min(height, panel["y"] + panel["height"]) + 1  # a browser scrolls whole pixels
 
 
 @pytest.mark.parametrize(("answer", "said"), [("resolve", "Copied"), ("reject", "The browser does not allow copying")])

@@ -10,6 +10,7 @@ import pytest
 from test_span_reader import make_reader
 
 import quoth
+from quoth.answers.evidence import Source, predict_spans
 from quoth.errors import InputError
 from quoth.reader.spans import query_ids
 from quoth.records import Passage
@@ -62,17 +63,17 @@ def test_every_way_to_ask_gives_the_same(answer: QuestionAnswering) -> None:
 
 
 def test_scores_are_shares_of_all_spans_and_of_no_answer(answer: QuestionAnswering, reader: quoth.Reader) -> None:
-    [[spans]] = reader.reader.read([QUESTION], [[Passage(0, "", "", CONTEXT, 0, len(CONTEXT))]])
+    shown = Passage(0, "", "", CONTEXT, 0, len(CONTEXT))
+    [[spans]] = reader.reader.read([QUESTION], [[shown]])
     found = answer(question=QUESTION, context=CONTEXT, top_k=1000, max_answer_len=1000, handle_impossible_answer=True)
     (none,) = [each for each in found if not each["answer"]]
     everything = 1 + math.exp(spans.total)
     assert none == {"score": pytest.approx(1 / everything), "start": 0, "end": 0, "answer": ""}
     assert [each["score"] for each in found] == sorted((each["score"] for each in found), reverse=True)
-    odds = dict(zip(zip(spans.start_C.tolist(), spans.end_C.tolist(), strict=True), spans.odds_C, strict=True))
-    once = [each for each in found if CONTEXT.casefold().count(each["answer"].casefold()) == 1]
-    assert len(once) > 1
-    for each in once:
-        assert each["score"] == pytest.approx(math.exp(odds[each["start"], each["end"]]) / everything)
+    shares = {each.text: each.probability for each in predict_spans([Source(shown, "")], [spans], 1000)}
+    assert len(found) - 1 == len(shares) > 1
+    for each in found:
+        assert not each["answer"] or each["score"] == pytest.approx(shares[each["answer"]])
     assert not any(each["answer"] == "" for each in answer(question=QUESTION, context=CONTEXT, top_k=1000))
 
 
