@@ -65,6 +65,10 @@ HYPHENS, DASHES = "-\u2010\u2011\u2012\u2013\u2212", "\u2014\u2015\u2e3a\u2e3b"
 """Hyphen-minus, hyphen, no-break hyphen, figure dash, en dash, minus; em dash, bar, two- and three-em dash."""
 SINGLE_QUOTES = "'`\u00b4\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a"
 DOUBLE_QUOTES = '"\u00ab\u00bb\u201c\u201d\u201e\u201f\u2033\u2036\u300c\u300d\u300e\u300f\u301d\u301e\u301f\uff02'
+SPACES = (
+    "\0\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 RAISED_DIGITS = "\u00b2\u00b3\u00b9\u2070\u2071\u2074-\u207b\u207f"
 """With the signs before them, and the i and n of powers."""
 
@@ -93,7 +97,7 @@ _ONE_TO_ONE = (
     dict.fromkeys(map(ord, SINGLE_QUOTES), "'")
     | dict.fromkeys(map(ord, DOUBLE_QUOTES), '"')
     | dict.fromkeys(map(ord, HYPHENS), "-")
-    | dict.fromkeys((0, *filter(lambda code: chr(code).isspace(), range(0x3001))), " ")
+    | dict.fromkeys(map(ord, SPACES), " ")
 )
 _OPENING = re.escape("([\u2018\u201a\u201c\u201e")
 """Beside white space, a guillemet that opens has one of these, or a word: „eine »große« Tat“, « une grande »."""

@@ -186,11 +186,12 @@ def test_a_damaged_index_is_named_and_made_again(corpus: Corpus) -> None:
     corpus.find("the end")
     for file in [*files(corpus)]:
         whole = file.read_bytes()
-        file.write_bytes(whole[: len(whole) // 2])
-        opened = Corpus.open(corpus.path)
-        with pytest.warns(DamageWarning, match=re.escape(file.name)):
-            assert opened.count("the end") == 2
-        assert file.read_bytes() == whole
+        for damaged in (whole[: len(whole) // 2], whole[:-1] + bytes([whole[-1] ^ 1])):
+            file.write_bytes(damaged)
+            opened = Corpus.open(corpus.path)
+            with pytest.warns(DamageWarning, match=re.escape(file.name)):
+                assert opened.count("the end") == 2
+            assert file.read_bytes() == whole
         opened.verify()
 
 

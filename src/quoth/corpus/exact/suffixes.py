@@ -80,7 +80,7 @@ class Suffixes:
     @classmethod
     def open(cls, folder: Path, segment: Segment) -> Suffixes | None:
         """The index in a folder; None if it is another segment's, or was sorted otherwise. Raises CorruptionError."""
-        check_folder(folder)
+        check_folder(folder, contents=True)
         facts = check_fields(folder / HEAD, read_json(folder / HEAD), FACTS)
         if facts | {"parts": 0} != facts_of(segment, 0):
             return None
