@@ -4,8 +4,10 @@
     python recipes/evidence.py teacher examples.jsonl.xz ranker.pt runs/teacher --steps 405   # resumes a stopped run
     python recipes/evidence.py branch examples.jsonl.xz runs/teacher/teacher.pt runs/branch --steps 3650  # resumes too
     python recipes/evidence.py save runs/branch/last.pt adapters/reader
+    python recipes/evidence.py lines examples.jsonl.xz lines.jsonl.gz --count 5000  # for `quoth train reader`
 
-A line of questions has `question`, `title`, `text`, and `evidence`, the character ranges that answer, if any do.
+A line of questions has `question`, `title`, `text`, and `evidence`, the character ranges that answer, if any do; `short`
+those of the shortest answers in them, if they are known.
 `ranker.pt` has the weights of ms-marco-MiniLM-L-12-v2 as its authors name them (`bert.…`, `classifier.…`).
 
 The teacher is that ranker, fine-tuned. A step shows eight questions with a window around their evidence and one or two
@@ -25,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import gzip
 import json
 import lzma
 import os
@@ -103,7 +106,8 @@ def examples(rows: Sequence[Mapping[str, Any]], source: str, weight: float) -> I
                 for each in (others, beside)
             ]
             yield {"set": source, "weight": weight, "question": row["question"], "title": own[0], "text": own[1],
-                   "evidence": evidence, "others": shown[0], "beside": shown[1]}  # fmt: skip
+                   "evidence": evidence, "short": row.get("short", []), "others": shown[0],
+                   "beside": shown[1]}  # fmt: skip
 
 
 def window(text: str, evidence: Sequence[Range], rng: random.Random) -> Range:
@@ -117,6 +121,25 @@ def window(text: str, evidence: Sequence[Range], rng: random.Random) -> Range:
     end = max(text.rfind("\n", max(0, low - 150), low), text.rfind(". ", max(0, low - 150), low))
     low = end + 1 if end > 0 else low
     return low, min(len(text), low + size)
+
+
+def reading_lines(rows: Sequence[Mapping[str, Any]], count: int) -> Iterator[dict[str, Any]]:
+    """Drawn by their weights, each with a window and passages that do not answer: what `quoth train reader` takes."""
+    rng = random.Random(3)
+    for row in rng.choices(rows, [row["weight"] for row in rows], k=count):
+        low, high = window(row["text"], row["evidence"], rng)
+        title = "" if rng.random() < 0.25 else row["title"]
+        others = [*row["others"][:3], *row["beside"][:2]]
+        evidence, short = (
+            [[max(start, low) - low, min(end, high) - low] for start, end in row[name] if end > low and start < high]
+            for name in ("evidence", "short")
+        )
+        text = row["text"][low:high]
+        yield {
+            "title": title, "context": text, "question": row["question"], "evidence": evidence,
+            "answers": [{"text": text[start:end], "start": start} for start, end in short],
+            "negatives": [{"title": title and own, "context": text} for own, text in rng.sample(others, min(3, len(others)))],
+        }  # fmt: skip
 
 
 class Shown(NamedTuple):
@@ -370,6 +393,10 @@ def main() -> None:
         two.add_argument("--steps", type=int, required=True)
         two.add_argument("--rate", type=float)
         two.add_argument("--fall", type=int, default=0)
+    four = commands.add_parser("lines")
+    four.add_argument("examples", type=Path)
+    four.add_argument("output", type=Path)
+    four.add_argument("--count", type=int, required=True)
     three = commands.add_parser("save")
     three.add_argument("checkpoint", type=Path)
     three.add_argument("reader", type=Path)
@@ -389,7 +416,11 @@ def main() -> None:
         torch.manual_seed(0)
         with lzma.open(given.examples, "rt", encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
-        (learn_teacher if given.command == "teacher" else learn_branch)(rows, given)
+        if given.command == "lines":
+            with gzip.open(given.output, "wt", encoding="utf-8") as stream:
+                stream.writelines(json.dumps(each) + "\n" for each in reading_lines(rows, given.count))
+        else:
+            (learn_teacher if given.command == "teacher" else learn_branch)(rows, given)
 
 
 if __name__ == "__main__":

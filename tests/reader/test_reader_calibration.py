@@ -49,18 +49,23 @@ def test_the_numbers_are_those_of_asking_afterwards(
     found = calibrate(quoth.Reader(reader), [(corpus, questions)], seed=3, progress=asked.append)
     fitted = quoth.Reader(copy(reader), [corpus])
     fitted.reader.config = found.config
-    rng, right, given = random.Random(3), [], []
+    rng, right, given, units = random.Random(3), [], [], []
     for question in questions:
         hidden = rng.random() < UNANSWERABLE
         rows = range(corpus.num_passages)
         gone = {row for row in rows if hidden and has_answer(corpus.passage(row).text, question)}
-        best = fitted.ask(question.text, exclude=gone)[0]
+        answers = fitted.ask(question.text, exclude=gone)
+        best, [unit] = answers[0], answers.sentences[:1]
+        units.append((unit.status == "answered", has_answer(unit.text, question) and not gone))
         right.append(exact_match(best.text, question) and not gone)
         given.append(best.status == "answered")
     assert asked == list(range(1, QUESTIONS + 1))
     assert (found.questions, found.right, found.answered) == (QUESTIONS, sum(right), sum(given))
     assert found.right_answered == sum(yes for yes, answered in zip(right, given, strict=True) if answered)
     assert 0 < found.right < QUESTIONS
+    assert found.config.defaults.fitted_on == (QUESTIONS, QUESTIONS)
+    sure = [yes for answered, yes in units if answered]
+    assert sum(sure) >= 0.8 * len(sure)
 
 
 def test_too_few_questions_are_refused(reader: Any, corpus: quoth.Corpus, questions: list[QAExample]) -> None:

@@ -78,9 +78,12 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def make_task(base: Path, examples: Sequence[ReadingExample] = EXAMPLES, **settings: Any) -> ReadingTask:
+def make_task(
+    base: Path, examples: Sequence[ReadingExample] = EXAMPLES, layers: int = 0, **settings: Any
+) -> ReadingTask:
+    """With `layers` of evidence."""
     config = ReaderTrainConfig(**{"batch_size": 3, "bf16": False, **settings})
-    reader = ReaderConfig(**SMALL, base=str(base))
+    reader = ReaderConfig(**SMALL, base=str(base), evidence=layers > 0, evidence_layers=layers)
     torch.manual_seed(0)
     model, tokenizer = load_reader(ModelSource("tiny", reader, None, str(base)))
     untouched, _ = load_reader(ModelSource("tiny", reader, None, str(base)))
@@ -295,7 +298,7 @@ def _answers(
     """Logs of the shares of the passage's spans, and of no answer."""
     seen = inputs.read(number, passage, answers)
     with torch.no_grad():
-        [odds_TW] = task._odds(task.model, inputs, [seen]).double()
+        [odds_TW] = task._scores(task.model, inputs, [seen], torch.zeros(1, dtype=torch.int64))[0].double()
     of_passage = odds_TW[seen.reading.body :][: len(seen.reading.offsets_T2)].flatten()
     return torch.cat([of_passage, torch.zeros(1)]).log_softmax(dim=0)
 

@@ -62,8 +62,8 @@ def calibrate(
     seed: int = 7,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Calibrated:
-    """Fit `prior`, `unread_bound`, `calibration`, `sentence_calibration` and the thresholds of a reader on questions,
-    those about a corpus asked over it.
+    """Fit `prior`, `unread_bound`, `calibration`, `sentence_calibration` and the thresholds of a reader, of phrases and
+    of units, on questions, those about a corpus asked over it.
 
     `progress` receives the number of questions asked so far. Raises InputError if there are too few questions, and as
     `Reader.ask` does.
@@ -104,16 +104,18 @@ def fitted(config: ReaderConfig, read: Sequence[Asked]) -> Calibrated:
             sentences.append((known, not gone and has_answer(unit.text, question)))
     if not answers:
         raise InputError("no passage is found for any of the questions; give questions about the corpus")
-    by = fit_thresholds(*zip(*answers, strict=True))
+    by, of_units = (fit_thresholds(*zip(*each, strict=True)) for each in (answers, sentences))
     settings = replace(
         config,
         prior=prior,
         unread_bound=bound,
         calibration=by.calibration,
-        sentence_calibration=fit_thresholds(*zip(*sentences, strict=True)).calibration,
+        sentence_calibration=of_units.calibration,
         defaults=replace(
             config.defaults,
             min_probability=by.min_probability,
+            unit_probability=of_units.min_probability,
+            fitted_on=(len(answers), len(sentences)),
             not_found_below=by.not_found_below,
             thresholds=by.thresholds,
         ),

@@ -34,6 +34,9 @@ class ReaderDefaults(Config):
     unit_probability: Annotated[Share | None, "The same for a unit of a text, by default; None: `min_probability`."] = (
         None
     )
+    fitted_on: Annotated[
+        tuple[int, ...], "Numbers of answers that the thresholds were fitted on: phrases, and units of texts."
+    ] = ()
     not_found_below: Annotated[Share, "Chance of being right below which even the best answer counts as not found."] = (
         0.0
     )
@@ -172,6 +175,11 @@ class ReaderTrainConfig(LoopConfig):
     unanswerable: Annotated[Share, "Probability that such a passage replaces the example's own."] = 0.1
     head: Annotated[Literal["ends", "mlp"], "The head of a new reader: ends or mlp."] = "ends"
     span_width: Annotated[Count, "Maximum length of a new reader's answers."] = 20
+    evidence: Annotated[
+        bool,
+        "Whether a reader with evidence keeps it: the layers below stay as they are; spans and evidence are learned "
+        "together. False, or with dropout: all layers are trained, to mark spans alone.",
+    ] = True
     padded_tokens: Annotated[int, Ge(64), "Maximum number of tokens encoded together, padding included."] = 4096
     teacher: Annotated[
         str,

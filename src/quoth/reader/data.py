@@ -1,14 +1,14 @@
 """Reads files of questions, each with the passage that answers it, to train a reader on.
 
-Knows: JSONL of `{"id", "title", "context", "question", "answers": [{"text", "start"}], "negatives": [{"title",
-"context"}], "in_full"}` (`start` in characters of the context; no answers means that the passage does not say), and
-SQuAD 1.1 and 2.0. Does not know: tokens or models.
+Knows: JSONL of `{"id", "title", "context", "question", "answers": [{"text", "start"}], "evidence":
+[[start, end]], "negatives": [{"title", "context"}], "in_full"}` (`start` in characters of the context; no answers means
+that the passage does not say), and SQuAD 1.1 and 2.0. Does not know: tokens or models.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,8 @@ class TitledText:
 class ReadingExample:
     """A question (or a text with a blank `[MASK]`), a passage, and the character ranges of the answers in the passage.
 
-    No ranges: the passage does not answer the question. `negatives` are further passages that do not answer it.
+    No ranges: the passage does not answer the question. `evidence` are the ranges of the sentences, items or rows that
+    answer it; None if nobody marked any. `negatives` are further passages that do not answer it.
     `in_full` is the question as a teacher reads it, if that is another: in whole words where `question` has keywords.
     """
 
@@ -42,6 +43,7 @@ class ReadingExample:
     answers: tuple[tuple[int, int], ...]
     negatives: tuple[TitledText, ...] = ()
     in_full: str = ""
+    evidence: tuple[tuple[int, int], ...] | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -126,7 +128,9 @@ def _example(record: Mapping[str, Any], number: str) -> ReadingExample:
     if not isinstance(in_full, str):
         raise ValueError(f"in_full {in_full!r} is not a text")
     f"{question}{in_full}".encode()
-    return ReadingExample(str(record.get("id", number)), question, passage, ranges, negatives, in_full)
+    marked = record.get("evidence")
+    evidence = None if marked is None else tuple(_marked(passage.text, each) for each in marked)
+    return ReadingExample(str(record.get("id", number)), question, passage, ranges, negatives, in_full, evidence)
 
 
 def _passage(record: Mapping[str, Any]) -> TitledText:
@@ -135,6 +139,13 @@ def _passage(record: Mapping[str, Any]) -> TitledText:
         raise ValueError("the context is not a text")
     f"{title}{text}".encode()
     return TitledText(title, text)
+
+
+def _marked(text: str, given: Sequence[Any]) -> tuple[int, int]:
+    start, end = given
+    if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text)):
+        raise ValueError(f"evidence {given!r} is no range of its context, which has {len(text)} characters")
+    return start, end
 
 
 def _range(text: str, answer: Mapping[str, Any]) -> tuple[int, int]:

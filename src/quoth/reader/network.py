@@ -90,6 +90,18 @@ class SpanReaderModel(nn.Module):
         odds_BTW: Tensor = self.span(states_BTH).float() - self.none(states_BTH[:, 0]).float()[:, :, None]
         return odds_BTW.masked_fill(~legal_BTW, NEVER)
 
+    def scores(self, batch: dict[str, Tensor], legal_BTW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What `forward` and `marked` give, of the same states: for a network with evidence."""
+        states_BTH, mask_BT = self.shared(batch), batch["attention_mask"]
+        return (self._odds(self._upper(states_BTH, mask_BT), legal_BTW), *self.marked(states_BTH, mask_BT))
+
+    def _upper(self, states_BTH: Tensor, mask_BT: Tensor) -> Tensor:
+        """The states of spans, of shared ones."""
+        if self._depth is None:
+            return states_BTH
+        states_BTH = self.encoder.through(self.encoder.encoder["layer"][self._depth :], states_BTH, mask_BT)
+        return states_BTH
+
     def shared(self, batch: dict[str, Tensor]) -> Tensor:
         """The states that spans and evidence share [B, T, D]."""
         given = {} if self._depth is None else {"depth": self._depth}
@@ -103,6 +115,11 @@ class SpanReaderModel(nn.Module):
         states_BTH = states_BTH.float()
         relevance_B: Tensor = self.relevance(torch.tanh(self.pooler(states_BTH[:, 0])))[:, 0]
         return relevance_B, self.evidence(states_BTH)[..., 0]
+
+    @property
+    def shared_layers(self) -> int | None:
+        """The number of lower layers that spans and evidence share; None: all."""
+        return self._depth
 
     @property
     def layers(self) -> list[nn.Module]:
@@ -122,9 +139,7 @@ class SpanReaderModel(nn.Module):
     @torch.inference_mode()
     def odds(self, states_BTD: Floats, mask_BT: Ints, legal_BTW: NDArray[np.bool_]) -> Floats:
         """As `SpanModel.odds`."""
-        states_BTH, mask_BT_ = self._tensors(states_BTD, mask_BT)
-        if self._depth is not None:
-            states_BTH = self.encoder.through(self.encoder.encoder["layer"][self._depth :], states_BTH, mask_BT_)
+        states_BTH = self._upper(*self._tensors(states_BTD, mask_BT))
         return _array(self._odds(states_BTH, torch.from_numpy(legal_BTW).to(states_BTH.device)))
 
     @torch.inference_mode()

@@ -42,7 +42,7 @@ def prepare(run: Run, config: ReaderTrainConfig) -> Job:
     source = run.source(ReaderConfig)
     if source.folder is None:
         source = replace(source, config=replace(source.config, head=config.head, span_width=config.span_width))
-    else:
+    elif not (source.config.evidence_layers and config.evidence) or config.dropout:
         source = replace(source, config=without_evidence(source.config))
     run.claim()
     examples, shares = read_files(run.inputs, run.on_bad)

@@ -25,6 +25,15 @@ from quoth.encoders.transformer import pair_batch, parameters
 from quoth.errors import InputError
 from quoth.reader.config import NEVER, ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText
+from quoth.reader.evidence_loss import (
+    OF_TAUGHT,
+    OF_TOKENS,
+    Marks,
+    joined_marks,
+    marked_loss,
+    relevance_distillation,
+    token_distillation,
+)
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.spans import Reading, legal_in, legal_spans, query_ids, windows
 from quoth.reader.weights import save_reader, trained
@@ -40,10 +49,12 @@ _TEXTS_AT_A_TIME = 1024
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What the reader sees of a passage, and the spans that are right, as first token and tokens beyond it: [R, 2]."""
+    """What the reader sees of a passage; the spans that are right, as first token and tokens beyond it: [R, 2]; and
+    which of the passage's tokens are evidence, or None if nobody marked any: [T]."""
 
     reading: Reading
     right_R2: NDArray[np.int64]
+    evidence_T: NDArray[np.bool_] | None = None
 
 
 class Inputs:
@@ -73,12 +84,34 @@ class Inputs:
         """About how many tokens an example with its passage has."""
         return len(self._queries[number]) + len(self._texts[self.examples[number].passage.text][0])
 
-    def read(self, number: int, passage: TitledText, answers: Sequence[tuple[int, int]] = ()) -> Input:
-        """The input of an example with a passage: the first window with an answer in it, else the first."""
+    def read(
+        self,
+        number: int,
+        passage: TitledText,
+        answers: Sequence[tuple[int, int]] = (),
+        evidence: Sequence[tuple[int, int]] | None = None,
+    ) -> Input:
+        """The input of an example with a passage: the first window with an answer, else with evidence, else the
+        first."""
         query, title = self._queries[number], self._titles[passage.title]
         shown = windows(self.tokenizer, self.config, query, title, Tokens.of(passage.text, self._texts[passage.text]))
-        found = [Input(reading, right_spans(reading, answers, self.config.span_width)) for reading in shown]
-        return next((seen for seen in found if len(seen.right_R2)), found[0])
+        found = [
+            Input(each, right_spans(each, answers, self.config.span_width), tokens_in(each, evidence)) for each in shown
+        ]
+        return max(
+            found, key=lambda seen: (len(seen.right_R2) > 0, seen.evidence_T is not None and seen.evidence_T.any())
+        )
+
+
+def tokens_in(reading: Reading, ranges: Sequence[tuple[int, int]] | None) -> NDArray[np.bool_] | None:
+    """Which tokens of a passage lie in any of these character ranges: [T]."""
+    if ranges is None:
+        return None
+    first_T, last_T = reading.offsets_T2.T
+    inside_T = np.zeros(len(first_T), np.bool_)
+    for start, end in ranges:
+        inside_T |= (last_T > start) & (first_T < end)
+    return inside_T
 
 
 def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int) -> NDArray[np.int64]:
@@ -107,12 +140,17 @@ def reading_loss(odds_BTW: Tensor, right_BTW: Tensor, question_B: Tensor, num_qu
     Formula: mean over questions of log(1 + Σ exp o) − log Σ_right exp o, the latter 0 if none is right.
     When to use: to train a reader.
     """
+    return _reading_losses(odds_BTW, right_BTW, question_B, num_questions).mean()
+
+
+def _reading_losses(odds_BTW: Tensor, right_BTW: Tensor, question_B: Tensor, num_questions: int) -> Tensor:
+    """`reading_loss` of each question: [Q]."""
     right_B = odds_BTW.masked_fill(~right_BTW, NEVER).flatten(1).logsumexp(dim=1)
     every_Q = _log_sums(odds_BTW, question_B, num_questions)
     right_Q = grouped_logsumexp(right_B, question_B, num_questions)
     answered_Q = torch.zeros(num_questions, dtype=torch.bool, device=question_B.device)
     answered_Q[question_B[right_BTW.flatten(1).any(dim=1)]] = True
-    return (every_Q - right_Q.masked_fill(~answered_Q, 0.0)).mean()
+    return every_Q - right_Q.masked_fill(~answered_Q, 0.0)
 
 
 def _log_sums(odds_BTW: Tensor, question_B: Tensor, num_questions: int) -> Tensor:
@@ -135,13 +173,20 @@ def distillation_loss(
     Formula: mean over questions of τ² Σ p log(p / q), p the softmax of the teacher's odds / τ and q the reader's.
     When to use: beside `reading_loss`, with a larger reader as the teacher.
     """
+    return _distillation_losses(odds_BTW, teacher_BTW, question_B, num_questions, temperature).mean()
+
+
+def _distillation_losses(
+    odds_BTW: Tensor, teacher_BTW: Tensor, question_B: Tensor, num_questions: int, temperature: float
+) -> Tensor:
+    """`distillation_loss` of each question: [Q]."""
     own_BTW, taught_BTW = odds_BTW / temperature, teacher_BTW / temperature
     own_Q, taught_Q = (_log_sums(each, question_B, num_questions) for each in (own_BTW, taught_BTW))
     log_p_BTW = taught_BTW - taught_Q[question_B, None, None]
     log_q_BTW = own_BTW - own_Q[question_B, None, None]
     spans_B = (log_p_BTW.exp() * (log_p_BTW - log_q_BTW)).flatten(1).sum(dim=1)
     nothing_Q = (-taught_Q).exp() * (own_Q - taught_Q)
-    return (nothing_Q.index_add(0, question_B, spans_B)).mean() * temperature**2
+    return nothing_Q.index_add(0, question_B, spans_B) * temperature**2
 
 
 class Marked(NamedTuple):
@@ -157,6 +202,12 @@ class Marked(NamedTuple):
 def taught_loss(parts: Sequence[Marked], num_questions: int, *, weight: float, temperature: float) -> Tensor:
     """`reading_loss` of inputs of several lengths, and `distillation_loss` in its place with this weight if there is a
     teacher: scalar."""
+    loss_Q, apart_Q = _losses(parts, num_questions, temperature)
+    return (loss_Q if apart_Q is None else (1 - weight) * loss_Q + weight * apart_Q).mean()
+
+
+def _losses(parts: Sequence[Marked], num_questions: int, temperature: float) -> tuple[Tensor, Tensor | None]:
+    """`reading_loss` of each question, and its `distillation_loss` if there is a teacher: [Q]."""
     odds, right, question, taught = zip(*parts, strict=True)
     length = max(each.shape[1] for each in odds)
 
@@ -164,11 +215,16 @@ def taught_loss(parts: Sequence[Marked], num_questions: int, *, weight: float, t
         return torch.cat([pad(part, (0, 0, 0, length - part.shape[1]), value=beyond) for part in each])
 
     odds_BTW, question_B = joined(odds, NEVER), torch.cat(question)
-    loss = reading_loss(odds_BTW, joined(right, False), question_B, num_questions)
+    loss_Q = _reading_losses(odds_BTW, joined(right, False), question_B, num_questions)
     if taught[0] is None:
-        return loss
-    apart = distillation_loss(odds_BTW, joined(taught, NEVER), question_B, num_questions, temperature)
-    return (1 - weight) * loss + weight * apart
+        return loss_Q, None
+    return loss_Q, _distillation_losses(odds_BTW, joined(taught, NEVER), question_B, num_questions, temperature)
+
+
+def _spans_are_known(shown: Sequence[Input]) -> bool:
+    """Whether the right spans of a question's passages are marked, if any are right."""
+    is_evidence = (seen.evidence_T is not None and seen.evidence_T.any() for seen in shown)
+    return any(len(seen.right_R2) for seen in shown) or not any(is_evidence)
 
 
 @dataclass(frozen=True)
@@ -204,7 +260,7 @@ class ReadingTask:
         set_dropout(model, config.dropout)
         self._shares = shares
         model.requires_grad_(False)
-        self.parameters: Mapping[str, torch.nn.Parameter] = trained(model)
+        self.parameters: Mapping[str, torch.nn.Parameter] = trained(model, model.shared_layers or 0)
         for parameter in self.parameters.values():
             parameter.requires_grad_(True)
         self._epoch = lru_cache(maxsize=1)(self._batches)
@@ -232,27 +288,71 @@ class ReadingTask:
             return Step(None, 0, skipped)
         read, taught = ([seen for inputs in part for seen in inputs] for part in zip(*both, strict=True))
         question_B = torch.tensor([q for q, inputs in enumerate(shown) for _ in inputs])
-        parts = []
-        for members in batches_by_length([len(seen.reading.pair.ids_T) for seen in read], self._config.padded_tokens):
+        parts, marks, taught_marks = list[Marked](), list[Marks](), list[Marks]()
+        lengths = [len(seen.reading.pair.ids_T) for seen in read]
+        order = [*batches_by_length(lengths, self._config.padded_tokens)]
+        for members in order:
             part = [read[member] for member in members]
-            odds_BTW = self._odds(self.model, self._inputs, part)
+            odds_BTW, said = self._scores(self.model, self._inputs, part, question_B[members])
             right_BTW = torch.zeros(odds_BTW.shape, dtype=torch.bool)
             for row, seen in enumerate(part):
                 first_R, beyond_R = seen.right_R2.T
                 right_BTW[row, seen.reading.body + first_R, beyond_R] = True
-            soft_BTW = self._soft(part, [taught[member] for member in members]) if taught else None
+            soft_BTW = None
+            if taught:
+                soft_BTW, its = self._soft(part, [taught[member] for member in members], question_B[members])
+                taught_marks += its
+            marks += said
             parts.append(Marked(odds_BTW, right_BTW.to(self.device), question_B[members].to(self.device), soft_BTW))
-        weight, temperature = self._config.teacher_weight, self._config.temperature
-        loss = taught_loss(parts, len(shown), weight=weight, temperature=temperature)
+        loss = self._span_loss(parts, shown)
+        if marks:
+            loss = loss + self._evidence_loss(marks, taught_marks, [read[each] for part in order for each in part])
         loss.backward()  # type: ignore[no-untyped-call]
         return Step(loss.item(), sum(len(seen.reading.pair.ids_T) for seen in read), skipped)
 
-    def _odds(self, model: SpanReaderModel, inputs: Inputs, read: Sequence[Input]) -> Tensor:
+    def _span_loss(self, parts: Sequence[Marked], shown: Sequence[Sequence[Input]]) -> Tensor:
+        """The loss of spans: of answers that are marked, and of the teacher's where nobody marked evidence. Of a
+        question whose evidence alone is marked, only the teacher knows which spans answer."""
+        loss_Q, apart_Q = _losses(parts, len(shown), self._config.temperature)
+        marked_Q = torch.tensor([each[0].evidence_T is not None for each in shown], device=self.device)
+        known_Q = torch.tensor([_spans_are_known(each) for each in shown], device=self.device)
+        if apart_Q is None:
+            return (loss_Q * known_Q).mean()
+        weight_Q = torch.where(marked_Q, (~known_Q).float(), self._config.teacher_weight)
+        return ((1 - weight_Q) * loss_Q + weight_Q * apart_Q).mean()
+
+    def _evidence_loss(self, parts: Sequence[Marks], taught: Sequence[Marks], read: Sequence[Input]) -> Tensor:
+        """The loss of relevance and evidence: of what is marked, and of the teacher's beside it."""
+        said = joined_marks(parts)
+        known_B = torch.tensor([seen.evidence_T is not None for seen in read], device=self.device)
+        loss = said.relevance_B.sum() * 0.0
+        if known_B.any():
+            marked = np.concatenate([seen.evidence_T for seen in read if seen.evidence_T is not None])
+            loss = loss + marked_loss(said.of(known_B), torch.from_numpy(marked).float().to(self.device))
+        if taught:
+            its = joined_marks(taught)
+            tokens = token_distillation(said.of(~known_B), its.of(~known_B))
+            loss = loss + OF_TAUGHT * (OF_TOKENS * tokens + relevance_distillation(said, its.relevance_B))
+        return loss
+
+    def _scores(
+        self, model: SpanReaderModel, inputs: Inputs, read: Sequence[Input], question_B: Tensor
+    ) -> tuple[Tensor, list[Marks]]:
+        """A network's odds of spans [B, T, W], and its marks if it and the reader that learns have evidence."""
         batch = pair_batch(inputs.tokenizer, [seen.reading.pair for seen in read], self.device)
         legal_BTW = legal_in([seen.reading for seen in read], batch["input_ids"].shape[1], self.model.config.span_width)
+        legal = torch.from_numpy(legal_BTW).to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.bf16):
-            odds_BTW: Tensor = model(batch, torch.from_numpy(legal_BTW).to(self.device))
-        return odds_BTW
+            if not (model.config.evidence and self.model.config.evidence):
+                odds_BTW: Tensor = model(batch, legal)
+                return odds_BTW, []
+            odds_BTW, relevance_B, evidence_BT = model.scores(batch, legal)
+        bodies = [slice(seen.reading.body, seen.reading.body + len(seen.reading.offsets_T2)) for seen in read]
+        evidence = [row[body] for row, body in zip(evidence_BT, bodies, strict=True)]
+        lengths = torch.tensor([*map(len, evidence)])
+        passage_N = torch.arange(len(read)).repeat_interleave(lengths)
+        places = question_B.to(self.device), torch.cat(evidence).float(), passage_N.to(self.device)
+        return odds_BTW, [Marks(relevance_B.float(), *places)]
 
     def _taught(self, read: Sequence[Input], number: int, step: int) -> list[Input] | None:
         """The teacher's inputs of an example's windows, none without a teacher; None if its question in full leaves
@@ -271,17 +371,17 @@ class ReadingTask:
         )
 
     @torch.no_grad()
-    def _soft(self, read: Sequence[Input], taught: Sequence[Input]) -> Tensor:
-        """The teacher's odds of the spans, each at its place in the reader's input: [B, T, W]."""
+    def _soft(self, read: Sequence[Input], taught: Sequence[Input], question_B: Tensor) -> tuple[Tensor, list[Marks]]:
+        """The teacher's odds of the spans, each at its place in the reader's input [B, T, W], and its marks if any."""
         assert self._teacher is not None
-        odds_BTW = self._odds(self._teacher.model, self._teacher.inputs, taught)
+        odds_BTW, marks = self._scores(self._teacher.model, self._teacher.inputs, taught, question_B)
         longest = max(len(seen.reading.pair.ids_T) for seen in read)
         soft_BTW = odds_BTW.new_full((len(read), longest, odds_BTW.shape[2]), NEVER)
         for row, (own, theirs) in enumerate(zip(read, taught, strict=True)):
             length = len(own.reading.offsets_T2)
             own_body, their_body = (slice(seen.reading.body, seen.reading.body + length) for seen in (own, theirs))
             soft_BTW[row, own_body] = odds_BTW[row, their_body]
-        return soft_BTW
+        return soft_BTW, marks
 
     def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
         """An epoch's batches: each file's share, examples of similar length together."""
@@ -305,11 +405,12 @@ class ReadingTask:
         config, example = self._config, inputs.examples[number]
         rng = np.random.default_rng((config.seed, 1, step, number))
         hidden, compared = rng.random() < config.unanswerable, rng.random() < config.negative_share
-        negatives = [inputs.read(number, negative) for negative in example.negatives[: config.num_negatives]]
+        none = None if example.evidence is None else ()
+        negatives = [inputs.read(number, each, evidence=none) for each in example.negatives[: config.num_negatives]]
         if hidden and negatives:
             return negatives[:1]
-        own = inputs.read(number, example.passage, example.answers)
-        if example.answers and not len(own.right_R2):
+        own = inputs.read(number, example.passage, example.answers, example.evidence)
+        if example.answers and not len(own.right_R2) and not example.evidence:
             return []
         return [own, *negatives] if compared else [own]
 
@@ -321,9 +422,9 @@ class ReadingTask:
         digest = hashlib.sha256()
         for example in self._inputs.examples:
             negatives = "\0".join(negative.text for negative in example.negatives)
-            digest.update(
-                f"{example.question}\0{example.passage.text}\0{example.answers}\0{negatives}\n{example.in_full}".encode()
-            )
+            marked = "" if example.evidence is None else f"\n{example.evidence}"
+            shown = f"{example.question}\0{example.passage.text}\0{example.answers}\0{negatives}"
+            digest.update(f"{shown}\n{example.in_full}{marked}".encode())
         shares = [share for *_, share in self._shares]
         data = {"digest of the examples": digest.hexdigest()[:16], "shares": shares}
         if self._teacher:

@@ -9,6 +9,7 @@ base is stored whole: the folder is that of an encoder too, rounded, and `reader
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -95,9 +96,18 @@ def _array(weight: Tensor) -> Floats:
     return array
 
 
-def trained(model: SpanReaderModel) -> dict[str, torch.nn.Parameter]:
-    """The weights that training changes: all but the word embeddings."""
-    return {name: each for name, each in model.named_parameters() if not name.endswith("word_embeddings.weight")}
+def trained(model: SpanReaderModel, frozen_layers: int = 0) -> dict[str, torch.nn.Parameter]:
+    """The weights that training changes: all but the word embeddings, and what the first layers need."""
+
+    def is_frozen(name: str) -> bool:
+        layer = re.search(r"\.layer\.(\d+)\.", name)
+        return name.startswith(_ENCODER) and (layer is None or int(layer[1]) < frozen_layers)
+
+    return {
+        name: each
+        for name, each in model.named_parameters()
+        if not name.endswith("word_embeddings.weight") and not (frozen_layers and is_frozen(name))
+    }
 
 
 def _apply(model: SpanReaderModel, file: Path, heads_only: bool) -> None:
