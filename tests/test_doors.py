@@ -70,7 +70,13 @@ def told(found: quoth.Predictions) -> dict[str, Any]:
     place = best.evidence[0]
     sentences = [each.text for each in found.sentences]
     answer = fact(best.text, best.probability, best.status, place.document_id, place.start, place.end, sentences)
-    return answer | {"whole": found.status}
+    look_in = found.look_in and {"document_id": found.look_in.document_id, "start": found.look_in.start}
+    return answer | {"whole": found.status, "look_in": spot(look_in)}
+
+
+def spot(place: dict[str, Any] | None) -> tuple[Any, Any] | None:
+    """Where the most relevant passage begins, if one is told."""
+    return (place["document_id"], place["start"]) if place else None
 
 
 def fact(*parts: Any) -> dict[str, Any]:
@@ -106,7 +112,8 @@ def of_mcp(reply: dict[str, Any]) -> dict[str, Any]:
     best = reply["answers"][0]
     place = best["places"][0]
     parts = [best["text"], best["probability"], best["status"], place["document_id"], place["start"], place["end"]]
-    return fact(*parts, [each["text"] for each in reply["sentences"]]) | {"whole": reply["status"]}
+    more = {"whole": reply["status"], "look_in": spot(reply["look_in"])}
+    return fact(*parts, [each["text"] for each in reply["sentences"]]) | more
 
 
 def test_python_one_by_one(corpus: quoth.Corpus, expected: list[dict[str, Any]]) -> None:
@@ -133,7 +140,7 @@ def test_the_command_line(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(ASKED).encode())))
     assert main(["ask", str(corpus.path), "-", "--json", "--top-k", "1"]) == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    found = [of_prediction(each, each["sentences"]) for each in records]
+    found = [of_prediction(each, each["sentences"]) | {"look_in": spot(each.get("look_in"))} for each in records]
     same([each | {"whole": each.pop("status")} for each in found], expected)
 
 
@@ -147,7 +154,11 @@ def test_http(corpus: quoth.Corpus, expected: list[dict[str, Any]]) -> None:
     library = Library(Models(quoth.NPM.from_pretrained("quoth-mini"), reader), [corpus.path])
     with testclient.TestClient(create_app(library, None, Access(hosts=("testserver",)))) as client:
         replies = [client.post("/v1/ask", json={"question": each}).json() for each in ASKED]
-    found = [of_prediction(each["predictions"][0], each["sentences"]) | {"whole": each["status"]} for each in replies]
+    found = [
+        of_prediction(each["predictions"][0], each["sentences"])
+        | {"whole": each["status"], "look_in": spot(each["look_in"])}
+        for each in replies
+    ]
     same(found, expected)
 
 
