@@ -1,7 +1,7 @@
 """Reads files of questions, each with the passage that answers it, to train a reader on.
 
 Knows: JSONL of `{"id", "title", "context", "question", "answers": [{"text", "start"}], "negatives": [{"title",
-"context"}], "in_full"}` (`start` in characters of the context; no answers means that the passage does not say), and
+"context"}], "in_full", "kind"}` (`start` in characters of the context; no answers means that the passage does not say), and
 SQuAD 1.1 and 2.0. Does not know: tokens or models.
 """
 
@@ -34,6 +34,7 @@ class ReadingExample:
 
     No ranges: the passage does not answer the question. `negatives` are further passages that do not answer it.
     `in_full` is the question as a teacher reads it, if that is another: in whole words where `question` has keywords.
+    `kind` groups questions where they are measured.
     """
 
     id: str
@@ -42,6 +43,7 @@ class ReadingExample:
     answers: tuple[tuple[int, int], ...]
     negatives: tuple[TitledText, ...] = ()
     in_full: str = ""
+    kind: str = ""
 
     @property
     def texts(self) -> list[str]:
@@ -126,7 +128,8 @@ def _example(record: Mapping[str, Any], number: str) -> ReadingExample:
     if not isinstance(in_full, str):
         raise ValueError(f"in_full {in_full!r} is not a text")
     f"{question}{in_full}".encode()
-    return ReadingExample(str(record.get("id", number)), question, passage, ranges, negatives, in_full)
+    kind = str(record.get("kind") or "")
+    return ReadingExample(str(record.get("id", number)), question, passage, ranges, negatives, in_full, kind)
 
 
 def _passage(record: Mapping[str, Any]) -> TitledText:
