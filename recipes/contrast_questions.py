@@ -33,6 +33,20 @@ from quoth.reader.data import ReadingExample, read_examples
 from quoth.text.passages import sentences
 
 TEMPLATES = tomllib.loads(Path(__file__).with_name("contrast_templates.toml").read_text(encoding="utf-8"))
+
+
+def _thirds(made: Any) -> Iterator[str]:
+    """Every third template or wording of each list."""
+    if isinstance(made, dict):
+        made = list(made.values())
+    if made and isinstance(made, list) and isinstance(made[0], str):
+        yield from (each for each in made[2::3] if isinstance(each, str))
+    for each in made if isinstance(made, list) else ():
+        yield from _thirds(each)
+
+
+KEPT = frozenset(_thirds([each for name, each in TEMPLATES.items() if name != "words"]))
+"""What is for `--held-out` alone, wherever it stands."""
 SHARES = {"holder": 1.4, "measure": 1.0, "form": 1.0, "label": 1.0, "clause": 1.0, "limit": 1.3, "rows": 1.0}
 """The kinds, and how many questions each has in relation to the others."""
 LEAST, MOST = 80, 900
@@ -106,6 +120,10 @@ def filled(template: str, values: Values) -> Page:
     return page
 
 
+def slot(name: str) -> str:
+    return "{" + name + "}"
+
+
 def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -138,7 +156,7 @@ class Maker:
 
     def half(self, templates: Sequence[str]) -> list[str]:
         """Those of the templates or wordings that this half has: every third is held out."""
-        return [each for at, each in enumerate(templates) if (at % 3 == 2) == self.held_out]
+        return [each for each in templates if (each in KEPT) == self.held_out]
 
     def pick(self, templates: Sequence[str]) -> str:
         return self.rng.choice(self.half(templates))
@@ -148,9 +166,10 @@ class Maker:
 
     def value(self, kind: str) -> str:
         """A value of one kind."""
-        rng = self.rng
+        rng, words = self.rng, TEMPLATES["words"]
         place, last, first = rng.choice(self.places), rng.choice(self.lasts), rng.choice(self.firsts)
         number, year, month = str(rng.randint(2, 99)), str(rng.randint(1930, 2025)), rng.choice(MONTHS)
+        day = rng.randint(1, 28)
         letters = "".join(rng.choices(string.ascii_uppercase, k=rng.randint(2, 3)))
         made = {
             "person": f"{first} {last}",
@@ -161,13 +180,13 @@ class Maker:
             "few": number,
             "age": str(rng.randint(5, 21)),
             "name": rng.choice((f"{place} Ltd", f"{last} & Sons", f"{last} {place}", f"{place} Works")),
-            "date": rng.choice((f"{rng.randint(1, 28)} {month} {year}", f"{rng.randint(1, 28):02}/{rng.randint(1, 12):02}/{year}")),
+            "date": rng.choice((f"{day} {month} {year}", f"{day:02}/{rng.randint(1, 12):02}/{year}")),
             "code": rng.choice((f"{letters}-{number}", f"{letters}{rng.randint(100, 9999)}", f"{number}{letters[0]}")),
             "account": " ".join(str(rng.randint(1000, 9999)) for _ in range(3)),
             "phone": rng.choice((f"555-{rng.randint(100, 9999):04}", f"0{number} 555 {rng.randint(1000, 9999)}")),
             "email": f"{rng.choice((first, last)).lower()}{rng.choice(('', number))}@{place.lower()}.example",
             "street": f"{number} {rng.choice((place, last))} {rng.choice(('Street', 'Road', 'Lane', 'Square'))}",
-            "room": rng.choice((f"room {number}", f"Room {letters[0]}{number}", f"floor {rng.randint(1, 9)}", f"Building {letters[0]}")),
+            "room": rng.choice((f"room {number}", f"Room {letters[0]}{number}", f"Building {letters[0]}")),
             "beds": f"{number} beds",
             "km": f"{number} km",
             "kg": f"{number} kg",
@@ -177,29 +196,30 @@ class Maker:
             "minutes": f"{number} {rng.choice(('minutes', 'seconds'))}",
             "degrees": f"{rng.randint(12, 25) * 10} degrees",
             "speed": f"{rng.randint(1, 12) * 10} km/h",
-            "title": f"The {rng.choice(TEMPLATES['words']['titles'])} {rng.choice(TEMPLATES['words']['subjects'])}",
-            "day": f"{rng.randint(1, 28)} {month}",
-            "clock": rng.choice((f"{rng.randint(6, 22)}:{rng.randint(0, 11) * 5:02}", f"{rng.randint(1, 12)}.30 {rng.choice('ap')}m")),
+            "title": f"The {rng.choice(words['titles'])} {rng.choice(words['subjects'])}",
+            "day": f"{day} {month}",
+            "clock": rng.choice(
+                (f"{rng.randint(6, 22)}:{rng.randint(0, 11) * 5:02}", f"{rng.randint(1, 12)}.30 {rng.choice('ap')}m")
+            ),
             "money": f"{self.currency}{rng.choice((number, f'{rng.uniform(1, 99):.2f}'))}",
         }
-        return made[kind] if kind in made else rng.choice(TEMPLATES["words"][kind])
+        return made[kind] if kind in made else rng.choice(words[kind])
 
     def values(self, kinds: Sequence[str]) -> list[str]:
         """A value for each kind, all different."""
         made: list[str] = []
-        while len(made) < len(kinds):
-            said = self.value(kinds[len(made)])
-            if said not in made:
-                made.append(said)
+        for kind in kinds:
+            tries = (self.value(kind) for _ in range(1000))
+            made.append(next(said for said in tries if said not in made))
         return made
 
     def moment(self, template: str) -> tuple[str, str]:
         """A template with "{on}" written out, and what {when} is."""
         day, month, year = self.rng.randint(1, 28), self.rng.choice(MONTHS), self.rng.randint(1960, 2025)
-        before, when = self.rng.choice(
-            (("on ", f"{day} {month} {year}"), ("on ", f"{day} {month}"), ("in ", f"{month} {year}"), ("in ", str(year)))
-        )
-        return template.replace("{on}", before + "{when}").replace("{On}", capital(before) + "{when}"), when
+        whens = (f"{day} {month} {year}", f"{day} {month}", f"{month} {year}", str(year))
+        at = self.rng.randrange(len(whens))
+        before = "on " if at < 2 else "in "
+        return template.replace("{on}", before + "{when}").replace("{On}", capital(before) + "{when}"), whens[at]
 
     def body(self, is_house: bool = True) -> tuple[str, list[str]]:
         """A body that has offices, and these; unless any will do, one with a house."""
@@ -221,35 +241,57 @@ class Maker:
         third = second_year + rng.randint(3, 12)
         he, his, him = rng.choice((("he", "his", "him"), ("she", "her", "her")))
         values = {
-            **persons, "role": role, "second": second, "body": body, "name": body.removeprefix("the "), "when": when,
-            "y0": str(first), "y1": str(second_year), "y2": str(third), "he": he, "his": his, "him": him,
-            "between": str(rng.randint(second_year + 1, third - 1)), "place": self.value("place"),
+            **persons,
+            "role": role,
+            "second": second,
+            "body": body,
+            "name": body.removeprefix("the "),
+            "when": when,
+            "y0": str(first),
+            "y1": str(second_year),
+            "y2": str(third),
+            "he": he,
+            "his": his,
+            "him": him,
+            "between": str(rng.randint(second_year + 1, third - 1)),
+            "place": self.value("place"),
             "founded": str(rng.randint(1850, 1949)),
-        }  # fmt: skip
+        }
         extra = {key: self.pick(made[key]) for key in ("founded", "beside") if self.chance(0.35)}
         lines = [*([self.pick(made["intro"])] if self.chance(0.25) else []), template, *extra.values()]
         page = filled((" / " if "\n" not in template else "\n").join(lines), values)
-        answers: dict[str, str] = {"founder": "founder" if "founded" in extra else "", "other": "other" if "beside" in extra else ""}
-        answers["new"] = answers["after"] = "" if told == "left" else "new"
-        answers["old"] = answers["before"] = "" if told == "is" else "old"
-        dated = "{when}" in template
-        answers["when"] = answers["began"] = "when" if dated else "y2" if told == "terms" and "{y2}" in template else ""
-        answers["in"] = "old" if told == "terms" else ""
+        changed = "when" if "{when}" in template else "y2" if told == "terms" else ""
+        answers = {
+            "founder": "founder" if "founded" in extra else "",
+            "other": "other" if "beside" in extra else "",
+            "new": "" if told == "left" else "new",
+            "after": "" if told == "left" else "new",
+            "in": "old",
+            "old": "" if told == "is" else "old",
+            "before": "old",
+            "when": changed,
+            "began": changed,
+        }
         asks = ["new", "new", "new", "old", "when" if told != "is" else "began", "founder", "other"]
-        asks += {"left": ["after"], "is": []}.get(told, ["before", "after", "began"]) + (["in", "in"] if told == "terms" else [])
+        asks += {"left": ["after"], "is": [], "terms": ["before", "after", "began", "in", "in"]}.get(
+            told, ["before", "after", "began"]
+        )
+        rng.shuffle(asks)
         asked = [
             Asked(
-                self.pick(made["asked"][key]), values, [answers[key]] if answers[key] else [],
-                () if key in ("founder", "other") or "\n" in template else ("role",), values["name"],
+                self.pick(made["asked"][key]),
+                values,
+                [answers[key]] if answers[key] else [],
+                () if key in ("founder", "other") or "\n" in template else ("role",),
+                values["name"],
             )
-            for key in dict.fromkeys(rng.sample(asks, len(asks)))
-        ][:5]  # fmt: skip
-        if told != "is" and self.chance(0.5):
-            asked.insert(0, Asked(self.pick(made["asked"]["new"]), values, [answers["new"]] if answers["new"] else [],
-                                  () if "\n" in template else ("role",), values["name"]))  # fmt: skip
+            for key in dict.fromkeys((["new"] if told != "is" and self.chance(0.5) else []) + asks)
+        ]
         if self.chance(0.2):
             other, _ = self.body(False)
-            asked.insert(1, Asked(self.pick(made["asked"]["new"]), {**values, "body": other, "name": other.removeprefix("the ")}))
+            asked.insert(
+                1, Asked(self.pick(made["asked"]["new"]), {**values, "body": other, "name": other.removeprefix("the ")})
+            )
         return Scene(capital(values["name"]), raw, page, asked)
 
     def measure(self) -> Scene:
@@ -269,8 +311,10 @@ class Maker:
             return self.measure()
         rng.shuffle(lines)
         between = rng.choice((" / ", " / ", "\n", "\n- "))
-        lines = [line if at == 0 or self.chance(0.3) else line.replace("{it}", "it").replace("{It}", "It")
-                 for at, line in enumerate(lines)]  # fmt: skip
+        lines = [
+            line if at == 0 or self.chance(0.3) else line.replace("{it}", "it").replace("{It}", "It")
+            for at, line in enumerate(lines)
+        ]
         template = between.join(lines)
         if "{it}" not in lines[0].lower() or between == "\n- ":
             template = "{Thing}\n" + between.lstrip(" /") + template
@@ -298,41 +342,42 @@ class Maker:
         filled_in = {label for label in labels if not self.chance(empty)}
         style = self.pick(made["styles"])
         text = "".join(
-            style.replace("{L}", "{L%d}" % at).replace("{U}", "{u%d}" % at)
-            .replace("{v}", "{v%d}" % at if label in filled_in else "") for at, label in enumerate(labels)
-        )  # fmt: skip
-        page = filled("{form}\n\n" + text.rstrip("\n"), {
-            "form": form, **{f"v{at}": values[label] for at, label in enumerate(labels)},
-            **{f"l{at}": label for at, label in enumerate(labels)}, **{f"u{at}": label.upper() for at, label in enumerate(labels)},
-        })  # fmt: skip
+            style.replace("{L}", slot(f"L{at}"))
+            .replace("{U}", slot(f"u{at}"))
+            .replace("{v}", slot(f"v{at}") if label in filled_in else "")
+            for at, label in enumerate(labels)
+        )
+        known = {"form": form, **{f"v{at}": values[label] for at, label in enumerate(labels)}}
+        known |= {f"l{at}": label for at, label in enumerate(labels)}
+        known |= {f"u{at}": label.upper() for at, label in enumerate(labels)}
+        page = filled("{form}\n\n" + text.rstrip("\n"), known)
         asked = [
             Asked(
                 self.pick(made["who"] if kinds[label] == "person" and self.chance(0.5) else made["asked"]),
                 {"l": label, "form": form.lower()},
                 [f"v{labels.index(label)}"] if label in filled_in else [],
-                [f"{case}{labels.index(label)}" for case in "lu" if label in labels], form.lower(),
+                [f"{case}{labels.index(label)}" for case in "lu" if label in labels],
+                form.lower(),
             )
-            for label in rng.sample(list(kinds), 4) if label in labels or self.chance(0.2)
-        ]  # fmt: skip
+            for label in rng.sample(list(kinds), 4)
+            if label in labels or self.chance(0.2)
+        ]
         return Scene(form, style, page, asked)
 
     def ticked(self) -> Scene:
         """A form with boxes to tick."""
         made, rng = TEMPLATES["form"], self.rng
-        style, lines, asked = self.pick(made["tick_styles"]), list[str](), list[Asked]()
-        form = rng.choice(list(made["fields"]))
-        for group, choices in rng.sample(list(made["ticks"].items()), rng.randint(1, 3)):
-            options = rng.sample(choices.split("|"), 3)
-            chosen = rng.choice((*options, ""))
-            yes, no = style.split("|")
-            lines += ["{%s}:" % capital(group), *((yes if each == chosen else no).replace("{v}", "{%s}" % each) for each in options)]
-            asked.append(Asked(self.pick(made["tick_asked"]), {"l": group}, [chosen] if chosen else [], (), group))
-        page = Page()
-        template = re.sub(r"\{([^}]+)\}", lambda match: "{" + match[1].replace(" ", "_") + "}", "\n".join([form, *lines]))
-        page = filled(template, {name.lower(): name.lower().replace("_", " ") for name in _SLOT.findall(template)})
-        return Scene(form, style, page, [
-            Asked(each.wording, each.values, [name.replace(" ", "_") for name in each.answers], [each.about], each.about) for each in asked
-        ])  # fmt: skip
+        yes, no = (style := self.pick(made["tick_styles"])).split("|")
+        form, lines, values, asked = rng.choice(list(made["fields"])), list[str](), dict[str, str](), list[Asked]()
+        for at, (group, choices) in enumerate(rng.sample(list(made["ticks"].items()), rng.randint(1, 3))):
+            options = {f"t{at}{number}": each for number, each in enumerate(rng.sample(choices.split("|"), 3))}
+            values |= {f"g{at}": group, **options}
+            chosen = rng.choice(["", *options])
+            lines += [slot(f"G{at}") + ":"]
+            lines += [(yes if each == chosen else no).replace("{v}", slot(each)) for each in options]
+            found = [chosen] if chosen else []
+            asked.append(Asked(self.pick(made["tick_asked"]), {"l": group}, found, [f"g{at}"], group))
+        return Scene(form, style, filled("\n".join([form, *lines]), values), asked)
 
     def label(self) -> Scene:
         made, rng = TEMPLATES["label"], self.rng
@@ -340,7 +385,7 @@ class Maker:
         shown, absent = (labels := rng.sample(group["labels"], rng.randint(4, 6)))[:-1], labels[-1]
         said = self.values([group["value"]] * len(shown))
         style = self.pick(made["behind"] if self.chance(0.65) else made["before"])
-        lines = [style.replace("{l}", each).replace("{v}", "{v%d}" % at) for at, each in enumerate(shown)]
+        lines = [style.replace("{l}", each).replace("{v}", slot(f"v{at}")) for at, each in enumerate(shown)]
         between = rng.choice(("\n", "\n", "\n", "; ", " · ")) if ")" in style or "]" in style else "\n"
         name, _ = self.body()
         head = rng.choice(made["heads"]) + rng.choice(("\n", "\n\n"))
@@ -348,7 +393,7 @@ class Maker:
         page = filled(head + between.join(lines), {**values, **{f"v{at}": each for at, each in enumerate(said)}})
         order = rng.sample(range(len(shown)), 3)
         asks = [(shown[at], [f"v{at}"]) for at in order] + ([(absent, list[str]())] if self.chance(0.8) else [])
-        asked = [Asked(self.pick(group["asked"]), {"l": each, "name": name}, answers, (), name) for each, answers in asks]
+        asked = [Asked(self.pick(group["asked"]), {"l": each, "name": name}, found, (), name) for each, found in asks]
         return Scene(capital(name), style, page, asked[::-1])
 
     def clause(self) -> Scene:
@@ -364,22 +409,25 @@ class Maker:
             listed_ = rng.sample(sides[side], rng.randint(2, 4))
             keys[side] = [f"{side}{at}" for at in range(len(listed_))]
             values |= dict(zip(keys[side], listed_, strict=True))
-            slots = ["{%s}" % key for key in keys[side]]
+            slots = list(map(slot, keys[side]))
             if is_said:
                 template = self.pick(made[f"{side}_said"])
                 last = " or " if " not " in template else " and "
                 every = ", ".join(slots[:-1]) + last + slots[-1]
-                parts.append(template.replace("{list}", every).replace("{List}", every[0] + capital(every[1:2]) + every[2:]))
+                parts.append(template.replace("{list}", every).replace("{List}", "{" + capital(every[1:])))
                 continue
             lead = self.pick(made[side])
             marks = string.ascii_lowercase if "(" in style else string.digits[1:]
-            text = "".join(style.replace("{i}", slot).replace("{n}", mark) for slot, mark in zip(slots, marks, strict=False))
-            parts.append(lead + ("\n" if "\n" in style else " ") + (text.rstrip("\n") if "\n" in style else text.rstrip(",; ") + "."))
-        page = filled(("\n\n" if "\n" in style and not is_said else rng.choice((" / ", "\n"))).join(parts), values)
+            pairs = zip(slots, marks, strict=False)
+            text = "".join(style.replace("{i}", item).replace("{n}", mark) for item, mark in pairs)
+            parts.append(f"{lead}\n{text.rstrip()}" if "\n" in style else f"{lead} {text.rstrip(',; ')}.")
+        between = "\n\n" if "\n" in style and not is_said else rng.choice((" / ", "\n"))
+        page = filled(between.join(parts), values)
         asked = [
             Asked(self.pick(made[f"{side}_asked"]), values, keys.get(side, []), (), own)
-            for side in rng.sample(["in", "out"], 2) if side in shown or self.chance(0.7)
-        ]  # fmt: skip
+            for side in rng.sample(["in", "out"], 2)
+            if side in shown or self.chance(0.7)
+        ]
         return Scene(rng.choice((capital(own), name)), parts[0], page, asked)
 
     def limit(self) -> Scene:
@@ -397,7 +445,9 @@ class Maker:
             again = self.pick([each for each in made["only"] if "\n" not in each])
             again = again.replace("{m}", "{third}").replace("{cond}", "{second}").replace("{Cond}", "{Second}")
         head = rng.choice(("", "# {Name}\n\n", "{Name}\n", "Rules of {name}\n\n"))
-        page = filled(head + raw + (f" / {again}" if again else ""), {**values, "second": second, "third": third})
+        if again:
+            raw += (" / " if raw.endswith(".") and again.endswith(".") else "\n") + again
+        page = filled(head + raw, {**values, "second": second, "third": third})
         asks = {
             "both": [("asked", values, ["n"]), ("asked_case", values, ["m"])],
             "only": [("asked_case", values, ["m"]), ("asked_case", {**values, "cond": absent}, [])],
@@ -408,12 +458,11 @@ class Maker:
         if self.chance(0.35):
             asks.append(("asked", {**values, "noun": other.split("=")[0]}, []))
         rng.shuffle(asks)
+        also = {"m": "cond", "third": "second"}
         asked = [
-            Asked(
-                self.pick(made[form]), given, answers, {"m": ("cond",), "third": ("second",)}.get("".join(answers), ()), name
-            )
-            for form, given, answers in asks
-        ]  # fmt: skip
+            Asked(self.pick(made[form]), given, found, [also[key] for key in found if key in also], name)
+            for form, given, found in asks
+        ]
         return Scene(capital(name) if head == "" or self.chance(0.5) else "", raw, page, asked)
 
     def rows(self) -> Scene:
@@ -427,23 +476,22 @@ class Maker:
             rng.shuffle(names)
         cells = {name: self.values([kinds[name]] * height) for name in names}
         style = self.pick(made["styles"])
-        is_plain = style.startswith("CSV")
-        between = style.removeprefix("CSV") if is_plain else ""
-        lines = [between.join(map(capital, names))] if is_plain or self.chance(0.6) and (between := " | ") else []
-        if lines and not is_plain:
-            lines = [" | ".join(map(capital, names))]
-        alone = not is_plain and self.chance(0.3)
-        kept = [rng.randrange(height)] if alone else range(height)
+        is_plain, between = style.startswith("CSV"), style.removeprefix("CSV") if style.startswith("CSV") else " | "
+        lines = [between.join(map(capital, names))] if "{k}" not in style or self.chance(0.6) else []
+        kept = [rng.randrange(height)] if not is_plain and self.chance(0.3) else list(range(height))
         for row in kept:
-            parts = [(between if is_plain else "").join(["{%s}" % f"r{row}c{at}"]) if is_plain else
-                     style.replace("{k}", capital(name)).replace("{v}", "{r%dc%d}" % (row, at)) for at, name in enumerate(names)]  # fmt: skip
-            lines.append((between if is_plain else "").join(parts).rstrip(", ").removesuffix(" |") + (" |" if style.startswith("|") else ""))
-        page = filled("\n".join(lines), {f"r{row}c{at}": cells[name][row] for row in range(height) for at, name in enumerate(names)})
+            cell = {name: slot(f"r{row}c{at}") for at, name in enumerate(names)}
+            line = "".join(style.replace("{k}", capital(name)).replace("{v}", cell[name]) for name in names)
+            line = line.rstrip(" ,|") + (" |" if style.startswith("|") else "")
+            lines.append(between.join(cell.values()) if is_plain else line)
+        said = {f"r{row}c{at}": cells[name][row] for row in kept for at, name in enumerate(names)}
+        page = filled("\n".join(lines), said)
         asked = []
         first = names.index(key.split("=")[0])
         for _ in range(4):
-            row, at = rng.choice(list(kept)), rng.randrange(len(names))
-            about, wanted = (at, rng.choice([each for each in range(len(names)) if each != at])) if self.chance(0.35) else (first, at)
+            row, at = rng.choice(kept), rng.randrange(len(names))
+            other = rng.choice([each for each in range(len(names)) if each != at])
+            about, wanted = (at, other) if self.chance(0.35) else (first, at)
             given = {"k": names[about], "key": cells[names[about]][row], "t": table, "c": names[wanted]}
             answers = [f"r{row}c{wanted}"]
             if (chance := rng.random()) < 0.2:
@@ -461,16 +509,20 @@ class Maker:
         """Sentences of a passage to stand before and after."""
         if len(page.text) > LEAST and self.chance(0.3):
             return "", ""
-        text, rng = rng_passage(self.prose, self.rng), self.rng
+        rng = self.rng
+        text = rng.choice(self.prose)
         parts = [text[start:end].strip() for start, end in sentences(text)]
-        parts = [each for each in parts if 25 < len(each) < 260 and "\n" not in each and not any(map(each.__contains__, forbidden))]
+        parts = [
+            each for each in parts if 25 < len(each) < 260 and not any(word in each for word in (*forbidden, "\n"))
+        ]
         room, least = MOST - len(page.text), rng.randint(len(page.text) < LEAST, 4)
         kept: list[str] = []
         for each in parts[:least]:
             if (room := room - len(each) - 2) < 0:
                 break
             kept.append(each)
-        at, gap = rng.randint(0, len(kept)), " " if "\n" not in page.text and self.chance(0.7) else "\n\n"
+        is_prose = "\n" not in page.text and page.text.endswith(".")
+        at, gap = rng.randint(0, len(kept)), " " if is_prose and self.chance(0.7) else "\n\n"
         before, after = " ".join(kept[:at]), " ".join(kept[at:])
         return before and before + gap, after and gap + after
 
@@ -480,18 +532,25 @@ class Maker:
         while True:
             self.currency = self.rng.choice("$€£")
             scene = made()
-            forbidden = {scene.page.text[start:end] for spots in scene.page.places.values() for start, end in spots}
-            before, after = self.around(scene.page, [each for each in (*forbidden, *(ask.about for ask in scene.asked)) if each])
+            said = {scene.page.text[start:end] for spots in scene.page.places.values() for start, end in spots}
+            before, after = self.around(scene.page, sorted(said | {ask.about for ask in scene.asked} - {""}))
             title = self.rng.choice((scene.title, scene.title, "", self.rng.choice(self.titles)))
             text, shift = before + scene.page.text + after, len(before)
             for ask in scene.asked[:3]:
                 yield {
-                    "kind": kind, "title": title, "context": text, "question": ask.text,
+                    "kind": kind,
+                    "title": title,
+                    "context": text,
+                    "question": ask.text,
                     "answers": self.answers(scene.page, ask, shift),
-                    "evidence": [[start + shift, end + shift] for start, end in
-                                 (scene.page.evidence([*ask.answers, *ask.also]) if ask.answers else [])],
-                    "negatives": self.negatives(kind, ask), "template": scene.template, "wording": ask.wording,
-                }  # fmt: skip
+                    "evidence": [
+                        [start + shift, end + shift]
+                        for start, end in (scene.page.evidence([*ask.answers, *ask.also]) if ask.answers else [])
+                    ],
+                    "negatives": self.negatives(kind, ask),
+                    "template": scene.template,
+                    "wording": ask.wording,
+                }
 
     def answers(self, page: Page, ask: Asked, shift: int) -> list[dict[str, Any]]:
         """The values that answer, with "on" and "in" and without."""
@@ -513,16 +572,12 @@ class Maker:
         return [{"title": other.title, "context": before + other.page.text + after}]
 
 
-def rng_passage(prose: Sequence[str], rng: random.Random) -> str:
-    return rng.choice(prose)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", nargs="+", help="files that `quoth train reader` takes")
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSONL, compressed if it ends in .gz")
     parser.add_argument("--count", type=int, default=8000, help="questions in all")
-    parser.add_argument("--held-out", action="store_true", help="of the templates, wordings and names that are kept for it")
+    parser.add_argument("--held-out", action="store_true", help="of what is kept for it")
     parser.add_argument("--even", action="store_true", help="as many of each kind")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
