@@ -1,7 +1,7 @@
 """Reads files of questions, each with the passage that answers it, to train a reader on.
 
 Knows: JSONL of `{"id", "title", "context", "question", "answers": [{"text", "start"}], "negatives": [{"title",
-"context"}], "in_full", "kind"}` (`start` in characters of the context; no answers means that the passage does not say), and
+"context"}], "in_full", "kind"}` (`start` in characters of the context; no answers: the passage does not say), and
 SQuAD 1.1 and 2.0. Does not know: tokens or models.
 """
 
