@@ -1,8 +1,8 @@
 """Reads files of questions, each with the passage that answers it, to train a reader on.
 
-Knows: JSONL of `{"id", "title", "context", "question", "answers": [{"text", "start"}], "evidence":
-[[start, end]], "negatives": [{"title", "context"}], "in_full"}` (`start` in characters of the context; no answers means
-that the passage does not say), and SQuAD 1.1 and 2.0. Does not know: tokens or models.
+Knows: JSONL of `{"id", "title", "context", "question", "answers": [{"text", "start"}], "evidence": [[start, end]],
+"negatives": [{"title", "context"}], "in_full", "kind"}` (`start` in characters of the context; no answers: the passage
+does not say), and SQuAD 1.1 and 2.0. Does not know: tokens or models.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class ReadingExample:
     No ranges: the passage does not answer the question. `evidence` are the ranges of the sentences, items or rows that
     answer it; None if nobody marked any. `negatives` are further passages that do not answer it.
     `in_full` is the question as a teacher reads it, if that is another: in whole words where `question` has keywords.
+    `kind` groups questions where they are measured.
     """
 
     id: str
@@ -44,6 +45,7 @@ class ReadingExample:
     negatives: tuple[TitledText, ...] = ()
     in_full: str = ""
     evidence: tuple[tuple[int, int], ...] | None = None
+    kind: str = ""
 
     @property
     def texts(self) -> list[str]:
@@ -130,7 +132,8 @@ def _example(record: Mapping[str, Any], number: str) -> ReadingExample:
     f"{question}{in_full}".encode()
     marked = record.get("evidence")
     evidence = None if marked is None else tuple(_marked(passage.text, each) for each in marked)
-    return ReadingExample(str(record.get("id", number)), question, passage, ranges, negatives, in_full, evidence)
+    kind = str(record.get("kind") or "")
+    return ReadingExample(str(record.get("id", number)), question, passage, ranges, negatives, in_full, evidence, kind)
 
 
 def _passage(record: Mapping[str, Any]) -> TitledText:

@@ -71,7 +71,7 @@ def _make(given: Given, settings: ReadingSettings) -> Prepared:
     asked = []
     for each in draw(examples, given.limit, given.seed):
         gold = tuple(each.passage.text[start:end] for start, end in each.answers)
-        asked.append(Example(each.id, each.question, gold, each))
+        asked.append(Example(each.id, each.question, gold, each, {"kind": each.kind} if each.kind else {}))
     return Prepared(
         task=Task(name="reading", examples=asked, judge=_judge, at_a_time=32),
         asks=lambda name, options: reads(open_reader(name, device=setup.device, dtype=setup.dtype, base=base)),
