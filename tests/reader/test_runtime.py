@@ -141,6 +141,8 @@ def test_evidence_has_upper_layers_for_itself(folder: Path, tmp_path: Path, dtyp
     ours, theirs = open_reader(str(tmp_path / "m"), dtype=dtype), in_pytorch(tmp_path / "m")
     assert isinstance(ours.model, GraphReader)
     assert isinstance(theirs.model, SpanReaderModel)
+    save_reader(tmp_path / "again", theirs.model, tmp_path / "m", theirs.config.to_dict())
+    assert isinstance(open_reader(str(tmp_path / "again"), dtype=dtype).model, GraphReader), "goes on training"
     if dtype == "int8":
         for layers in theirs.model.layers:
             round_linears(layers)

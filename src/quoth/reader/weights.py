@@ -25,7 +25,7 @@ from quoth.encoders.encoder import loaded, pair_tokenizer
 from quoth.encoders.rounding import SCALE, Stored, rounded
 from quoth.encoders.transformer import load_base, load_encoder
 from quoth.errors import ModelNotFoundError
-from quoth.hub import GRAPH_FORMATS, READER_FILE, SETTINGS_FILE, WEIGHTS, ModelSource, graph_file
+from quoth.hub import READER_FILE, SETTINGS_FILE, WEIGHTS, ModelSource
 from quoth.reader.config import BRANCH, UNREADABLE, ReaderConfig
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.spans import check_room
@@ -86,9 +86,9 @@ def save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> Non
         array = _array(weight)
         stored |= rounded(name, array) if array.ndim == 2 else {name: array}
     atomic_write_bytes(folder / WEIGHTS, save(stored))
-    for name in (*BESIDE_WEIGHTS, *(graph_file(base, dtype).name for dtype in GRAPH_FORMATS)):
-        if (base / name).is_file():
-            shutil.copyfile(base / name, folder / name)
+    for file in (*(base / name for name in BESIDE_WEIGHTS), *base.glob("*.onnx")):
+        if file.is_file():
+            shutil.copyfile(file, folder / file.name)
 
 
 def _array(weight: Tensor) -> Floats:
