@@ -25,11 +25,10 @@ def main() -> None:
     parser.add_argument("after", help="another")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the result")
     parser.add_argument("--weight", type=float, default=0.5, help="share of AFTER in the average, from 0 to 1")
-    parser.add_argument("--base", help="folder of another base than the shipped one; the result is stored whole")
     options = parser.parse_args()
-    both = (options.before, options.after)
-    before, after = (load_reader(locate(name, ReaderConfig, options.base))[0] for name in both)
-    base = Path(options.base) if options.base else load_reader(locate(BASE, ReaderConfig))[0]
+    source = locate(options.before, ReaderConfig)
+    before, after = (load_reader(each)[0] for each in (source, locate(options.after, ReaderConfig)))
+    base = Path(source.base) if source.is_whole else load_reader(locate(BASE, ReaderConfig))[0]
     theirs = trained(after)
     with torch.no_grad():
         for name, own in trained(before).items():
