@@ -19,7 +19,7 @@ ANSWERS = {
     "What is the fee?": r"(?<=fee is ).+?(?=\.(?: |$))",
     "Who gets it?": r"(?<=goes to )[^.]+(?=\.)",
 }
-"""What answers a question; where it says perhaps, unsurely."""
+"""What answers a question; where it says perhaps, unsurely; after "(0.5) ends on", with these log odds."""
 
 
 class Scripted:
@@ -40,9 +40,15 @@ class Scripted:
 
     def _spans(self, question: str, passage: Passage) -> Spans:
         places = [each.span() for each in re.finditer(ANSWERS[question], passage.text)]
-        odds_C = np.array([-1.0 if passage.text[:start].endswith("perhaps on ") else 4.0 for start, _ in places])
+        odds_C = np.array([_odds(passage.text[:start]) for start, _ in places])
         start_C, end_C = np.array(places, np.int64).reshape(-1, 2).T
         return Spans(start_C, end_C, odds_C, float(np.logaddexp.reduce(odds_C)) if places else -np.inf)
+
+
+def _odds(before: str) -> float:
+    """How sure an answer is, by the text before it."""
+    told = re.search(r"\((-?\d+\.\d+)\) ends on $", before)
+    return float(told[1]) if told else -1.0 if before.endswith("perhaps on ") else 4.0
 
 
 def scripted(before: Callable[[int], None] = lambda asked: None) -> tuple[Reader, Scripted]:

@@ -7,8 +7,7 @@ what is kept of the answers, or how a question is answered (`reader.answering`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -47,16 +46,16 @@ class Documents(NamedTuple):
         segment, number = self.places[0]
         return segment.record(number)[1] if len(self.places) == 1 else ""
 
-    def link(self, place: Mapping[str, Any]) -> dict[str, str]:
-        """The link that opens a place of a document, if its metadata has a URL. Raises CorruptionError."""
+    def linked(self, place: dict[str, Any]) -> dict[str, Any]:
+        """A place of a document with the link that opens it, if its metadata has a URL. Raises CorruptionError."""
         for segment, number in self.places:
             document_id, _, metadata = segment.record(number)
             url = metadata.get("url")
             if document_id == place["document_id"] and isinstance(url, str) and url.startswith(("http://", "https://")):
                 page, text = url.partition(":~:")[0], segment.document(number).text
                 directive = text_directive(text, place["start"], place["end"])
-                return {"link": f"{page}{'' if '#' in page else '#'}:~:{directive}"}
-        return {}
+                return place | {"link": f"{page}{'' if '#' in page else '#'}:~:{directive}"}
+        return place
 
     def passages(self) -> list[Passage]:
         """Their passages. Raises CorruptionError."""
@@ -105,7 +104,7 @@ class Asker:
         try:
             passages, title = documents.passages(), documents.title()
             found = self._cells(passages) if passages else {each.name: Cell() for each in self._columns}
-            cells = {name: _linked(cell, documents) for name, cell in found.items()}
+            cells = {name: cell.placed(documents.linked) for name, cell in found.items()}
         except CorruptionError as error:
             return unreadable(key, self._columns, error)
         return Row(key, title, {each.name: cells[each.name] for each in self._columns})
@@ -148,10 +147,3 @@ class Asker:
 def unreadable(key: str, columns: Sequence[Column], error: CorruptionError) -> Row:
     """The row of a document that cannot be read."""
     return Row(key, "", {each.name: Cell(status=UNREADABLE) for each in columns}, str(error))
-
-
-def _linked(cell: Cell, documents: Documents) -> Cell:
-    """The cell with links that open its places, if its documents have a URL."""
-    candidate = _linked(cell.candidate, documents) if cell.candidate else None
-    evidence = tuple(each | documents.link(each) for each in cell.evidence)
-    return replace(cell, evidence=evidence, candidate=candidate)
