@@ -25,7 +25,7 @@ Answer = tuple[dict[str, Any], list[bytes]]
 _FINE = 10_000
 """Steps in a per cent of a page."""
 _HYPHENS = "-\xad\u2010\x02\ufffe"
-_AROUND, _MOST_DOWN = 40.0, 240.0
+_AROUND, _MOST_DOWN = 30.0, 240.0
 """Points above and below a phrase on a cutting, and of all of it."""
 _COLOURS = 16
 _NEAR = 36.0
@@ -94,13 +94,16 @@ def cuttings(content: bytes, marks: Iterable[Sequence[Any]], width: int) -> Iter
 
 
 def _cutting(page: Any, mark: Mark, width: int) -> bytes:
+    from PIL.Image import Quantize
+
     across, down = page.get_size()
     tops, bottoms = (sorted(each[side] * down / 100 for each in mark.rectangles) for side in (1, 3))
     top = max(tops[0] - _AROUND, 0.0)
     bottom = min(bottoms[-1] + _AROUND, top + _MOST_DOWN, down)
     bitmap = page.render(scale=width / across, crop=(0, down - bottom, 0, top))
     stream = io.BytesIO()
-    bitmap.to_pil().convert("RGB").quantize(_COLOURS).save(stream, "PNG", optimize=True)
+    few = bitmap.to_pil().convert("RGB").quantize(_COLOURS, Quantize.MAXCOVERAGE)  # which keeps the yellow
+    few.save(stream, "PNG", optimize=True)
     return stream.getvalue()
 
 

@@ -59,7 +59,7 @@ function choices(head, at) {
     const tick = make("input", "", {type: "checkbox", checked: facet.chosen.has(each)});
     tick.onchange = () => { facet.chosen[tick.checked ? "add" : "delete"](each); filter(); };
     const label = make("label");
-    label.append(tick, ` ${each || "(empty)"} `, make("small", count));
+    label.append(tick, make("span", each || "(empty)", {title: each}), make("small", count));
     box.append(label);
   }
   return box;
@@ -128,7 +128,6 @@ function fill(details) {
   const cell = details.closest("td"), panel = details.querySelector("div"), isTyped = heads[cell.cellIndex].dataset.kind !== "text";
   if (!panel.dataset.ready) {
     panel.dataset.ready = "yes";
-    panel.prepend(make("h2", `${cell.parentElement.dataset.id} · ${column(cell)}`));
     for (const quote of panel.querySelectorAll("blockquote")) {
       const isOwn = quote.dataset.own === "yes", {start, sentence, v} = quote.dataset;
       const use = make("button", isOwn ? "Right" : "Use this", {className: "use"});
@@ -149,11 +148,11 @@ function fill(details) {
     none.onclick = () => correct(cell, "");
     back.onclick = () => correct(cell, null);
     const tools = make("div", "", {className: "tools"});
-    tools.append(none, text, ...(isTyped ? [value] : []), set, back);
-    panel.append(tools);
+    tools.append(make("h2", `${cell.parentElement.dataset.id} · ${column(cell)}`), none, text, ...(isTyped ? [value] : []), set, back);
+    panel.prepend(tools);
   }
   panel.querySelector(".tools").lastElementChild.hidden = cell.dataset.s !== "confirmed";
-  panel.querySelector("button").focus({preventScroll: true});
+  (panel.querySelector(".use") ?? panel.querySelector("button")).focus({preventScroll: true});
 }
 document.addEventListener("toggle", event => {
   const {target} = event;

@@ -42,7 +42,7 @@ def _pieces(columns: Sequence[Column], rows: Rows, look: Look) -> Iterator[str]:
     yield f'<table data-name="{name}"><thead><tr>'
     for heading, kind in [("Document", "text"), *((each.name, each.kind) for each in columns)]:
         yield f'<th scope="col" data-name="{escape(heading)}" data-kind="{kind}"><button>{_text(heading)}</button>'
-        yield '<details class="facet" name="facet"><summary aria-label="filter">⏷</summary></details></th>'
+        yield '<details class="facet" name="facet"><summary aria-label="filter">▾</summary></details></th>'
     yield "</tr></thead><tbody>\n"
     for row in rows():
         pictures = look.pictures(row)

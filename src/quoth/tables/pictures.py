@@ -21,7 +21,7 @@ from quoth_sources.worker import Worker
 
 MARKED = ".marked"
 """What the folder of highlighted copies has after the output's name."""
-WIDTH = 820
+WIDTH = 720
 """Pixels of a page."""
 MOST_BYTES = 100_000_000
 """Of all pictures of a table; later ones are left out."""
@@ -43,9 +43,9 @@ class Drawn:
         self._worker.__exit__(*exception)
 
     def of_row(self, row: Row) -> dict[Place, bytes]:
-        """Pictures of the best places of a row's cells and of their candidates, as far as they are on pages."""
+        """Pictures of the best places of a row's cells, or of what came nearest, as far as they are on pages."""
         made = dict[Place, bytes]()
-        for document_id, marks in _marks(row, every=True).items():
+        for document_id, marks in _marks(row, nearest=True).items():
             if self._left <= 0:
                 self.num_left_out += len(marks)
                 continue
@@ -87,16 +87,16 @@ def _by_document(rows: Iterable[Row]) -> dict[str, list[Mark]]:
     return known
 
 
-def _marks(row: Row, every: bool = False) -> dict[str, dict[Place, Mark]]:
-    """By document the marks of a row's cells that are on pages, with `every` those of candidates too."""
+def _marks(row: Row, nearest: bool = False) -> dict[str, dict[Place, Mark]]:
+    """By document the marks of a row's cells that are on pages; with `nearest` of empty ones what came nearest."""
     known = dict[str, dict[Place, Mark]]()
     for name, cell in row.cells.items():
-        for each in cell.shown() if every else [cell]:
-            for place in each.evidence[:1]:
-                if "page" in (location := place.get("location", {})):
-                    first = place["context_start"]
-                    phrase = place["context"][place["start"] - first : place["end"] - first]
-                    note = f"{name}: {shown(each.value) or each.text} ({chance_of(each)})"
-                    mark = Mark(location["page"], location["rectangles"], phrase, note)
-                    known.setdefault(place["document_id"], {})[place_key(place)] = mark
+        best = next(cell.shown(), cell) if nearest else cell
+        for place in best.evidence[:1]:
+            if "page" in (location := place.get("location", {})):
+                first = place["context_start"]
+                phrase = place["context"][place["start"] - first : place["end"] - first]
+                note = f"{name}: {shown(best.value) or best.text} ({chance_of(best)})"
+                mark = Mark(location["page"], location["rectangles"], phrase, note)
+                known.setdefault(place["document_id"], {})[place_key(place)] = mark
     return known

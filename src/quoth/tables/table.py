@@ -76,6 +76,8 @@ class Run:
 
     def __init__(self, corpus: Corpus, columns: list[Column], reader: Reader, options: Options | None = None) -> None:
         check_not_empty([corpus])
+        if options is not None and options.workers < 1:
+            raise InputError(f"workers {options.workers}; it must be at least 1")
         self.columns, self.options, self._reader = columns, options or Options(), reader
         before = None if self.options.since is None else _opened_at(corpus, self.options.since)
         states = [(each, rows_of(each, self.options.by)) for each in (corpus, before) if each is not None]
