@@ -49,8 +49,9 @@ def asking(place: RemoteFolder, model: ModelName) -> Asks:
     """What asks rows of the corpus at a folder or URL, by a reader that every machine can load."""
 
     def asks(corpus: Corpus, columns: Sequence[Column], by: str | None, keys: Sequence[str]) -> Iterator[Row]:
-        import ray
         from ray.util import ActorPool
+
+        import ray
 
         if not keys:
             return

@@ -220,7 +220,15 @@ def test_whole_words_are_found_whatever_their_typography() -> None:
         *[("money", each, {"amount": 5, "currency": "USD"}) for each in ("5 USD", {"amount": 5, "currency": "USD"})],
         *[("date", "5 March 2019", "2019-03-05"), ("date", "2019-03", "2019-03"), ("duration", "P3Y", "P3Y")],
         *[("yes/no", True, True), ("list", ["x", "y"], ["x", "y"]), ("choice of A, B", "b", "B")],
-        *[("number", "many", None), ("list", 5, None), ("money", {"a": 1}, None), ("choice of A, B", "C", None)],
+        *[
+            ("number", "many", None),
+            ("list", "x, y and z", ["x", "y", "z"]),
+            ("text", "x", "x"),
+            ("text", ["x"], None),
+            ("list", 5, ["5"]),
+            ("money", {"a": 1}, None),
+            ("choice of A, B", "C", None),
+        ],
     ],
 )
 def test_values_that_a_person_gives(kind: str, value: Any, expected: Any) -> None:
@@ -293,7 +301,7 @@ def test_thirty_confirmed_cells_fit_the_chance_of_a_column(many: quoth.Corpus, o
 def test_fewer_confirmed_cells_are_refused(many: quoth.Corpus, out: Path, kept: Path) -> None:
     confirm(many, kept, 29)
     reader, own = scripted()
-    with pytest.raises(InputError, match=r"--calibrate takes 30 confirmed cells .*; end has 29, Who signed it\? has 0"):
+    with pytest.raises(InputError, match=r"no column has 30 confirmed cells .*; end has 29, Who signed it\? has 0"):
         quoth.table(many, [END, "Who signed it?"], model=reader, output=out, calibrate=True)
     assert (own.asked, out.exists()) == (0, False)
     # Thirty, but for one there was no answer that could have been right.

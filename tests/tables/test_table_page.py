@@ -1,4 +1,4 @@
-"""The page of a table in a real browser: sorted, filtered, corrected by hand, and the corrections taken up by the next run.
+"""The page of a table in a real browser: sorted, filtered, corrected by hand; the next run takes the corrections up.
 
 Needs Chromium and playwright; with QUOTH_TEST_BROWSER=1 their lack is an error.
 """

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,15 @@ def test_a_click_opens_a_highlighted_copy(corpus: quoth.Corpus, docs: Path, tmp_
         stream.write(b"% a note of somebody")
     with pytest.raises(InputError, match=r"a\.pdf was changed since it was written"):
         make(corpus, out, docs, marked=True)
+
+
+def test_no_copy_leads_out_of_its_folder(docs: Path, tmp_path: Path) -> None:
+    corpus = quoth.Corpus.create(tmp_path / "o.quoth")
+    read = [*quoth.read_documents(docs)]
+    corpus.add(replace(each, id=f"../docs/{each.id}") for each in read)
+    (tmp_path / "x").mkdir()
+    make(corpus, tmp_path / "x" / "t.jsonl", docs, marked=True)
+    assert [path.name for path in (tmp_path / "x").iterdir() if path.is_dir()] == []
 
 
 def test_copies_that_cannot_be_made_are_told(corpus: quoth.Corpus, docs: Path, tmp_path: Path) -> None:

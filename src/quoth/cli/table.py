@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quoth.cli.models import load_reader
-from quoth.cli.options import FILES, CorpusPlace, Json, Ray, Setup, Where, read_at
+from quoth.cli.options import FILES, Json, Ray, Setup, Where, read_at
 from quoth.cli.output import duration, note, plural, print_json, progress_bar, results, visible
 from quoth.cli.plugged import clusters
 from quoth.cli.records import takes_setup
@@ -32,6 +32,13 @@ SHOWN = 20
 """Notes of one kind."""
 LONGEST_WAIT = 1e9
 """Seconds; the system's limit is a little higher."""
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="DIR",
+        help="A corpus folder made by quoth index; or its URL (s3://, gs://, …), whose files are copied first.",
+    ),
+]
 Corrections = Annotated[
     Path | None,
     typer.Option(
@@ -45,7 +52,7 @@ Corrections = Annotated[
 @app.command(rich_help_panel="Ask a corpus")
 @takes_setup
 def table(
-    directory: CorpusPlace,
+    directory: Place,
     questions: Annotated[
         Path,
         typer.Argument(
@@ -181,8 +188,8 @@ def _fill(run: "Run", columns: int) -> None:
     """Says how much is to be asked, and asks it, with a bar; once the first cells are, says how long all will take."""
     told, left = False, run.left()
     if left:
-        at_once = f", {run.options.workers} documents at once" if run.options.workers > 1 else ""
-        note(f"{plural(left, 'document')} to ask, {plural(left * columns, 'cell')}{at_once}")
+        at_once = f", {run.options.workers} rows at once" if run.options.workers > 1 else ""
+        note(f"{plural(left, 'row')} to ask, {plural(left * columns, 'cell')}{at_once}")
 
     def progress(done: int, rows: int, asked: int, seconds: float) -> None:
         nonlocal told

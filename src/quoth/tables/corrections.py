@@ -171,10 +171,12 @@ def problem(cell: Cell, correction: Correction, column: Column) -> str:
 
 def read(value: Any, column: Column) -> Any:
     """A value that a person gave, as a column of this type has it; None if it is no such value."""
-    if column.kind in ("text", "list"):
-        are_texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        return value if isinstance(value, str) or are_texts else None
-    said = shown(value) if isinstance(value, (str, int, float)) or {"amount", "currency"} == {*value} else ""
+    if column.kind == "text":
+        return value if isinstance(value, str) else None
+    if column.kind == "list" and isinstance(value, list):
+        return value if all(isinstance(each, str) for each in value) else None
+    is_amount = isinstance(value, dict) and {*value} == {"amount", "currency"}
+    said = shown(value) if is_amount or isinstance(value, (str, int, float)) else ""
     found = value_of(said, column.kind, column.choices)
     return said if found is None and column.kind in ("date", "duration") and _ISO.fullmatch(said) else found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -65,13 +65,14 @@ def replacing(path: Path, will_write: Callable[[Path], None] | None = None) -> I
     fsync_path(path.absolute().parent)
 
 
-def with_links(row: Row, files: Path, beside: Path) -> Row:
+def with_links(row: Row, files: Path, beside: Path, but: Collection[str] = ()) -> Row:
     """A row whose places lead to the files of its documents in a folder, to the page if there is one, as seen from
-    another. What has a link already, or no file there, keeps it."""
+    another. What has a link already, or no file there, keeps it, and so do some documents."""
 
     def linked(place: dict[str, Any]) -> dict[str, Any]:
         file, page = files / place["document_id"], place.get("location", {}).get("page")
-        if "link" in place or not file.resolve().is_relative_to(files.resolve()) or not file.is_file():
+        named = "link" in place or place["document_id"] in but
+        if named or not file.resolve().is_relative_to(files.resolve()) or not file.is_file():
             return place
         path = quote(os.path.relpath(file.absolute(), beside).replace(os.sep, "/"))
         return place | {"link": f"{path}#page={page}" if page else path}

@@ -53,6 +53,10 @@ class Journal:
     def __exit__(self, *exception: object) -> None:
         os.close(self._file)
 
+    def has(self, key: str, digest: str) -> bool:
+        """Whether the row of documents with this digest is finished."""
+        return (key, digest) in self._places
+
     def get(self, key: str, digest: str) -> Row | None:
         """The row of documents with this digest, if it is finished."""
         if (place := self._places.get((key, digest))) is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from quoth.errors import InputError
+from quoth.errors import InputError, brief
 from quoth.storage import refuse_unless_plain
 from quoth.tables.cells import Row
 from quoth.tables.files import replacing
@@ -70,6 +70,9 @@ class Drawn:
                 yield document_id, str(error)
                 continue
             path = folder / document_id
+            if not path.resolve().is_relative_to(folder.resolve()):
+                yield document_id, f"{brief(document_id)} leads out of {folder}"
+                continue
             refuse_unless_plain(path)
             journal.check_written(path)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ class State:
 
     def left(self, keys: Iterable[str]) -> list[str]:
         """Those of these rows that are not finished."""
-        return [key for key in keys if self.digest(key) and self._journal.get(key, self.digest(key)) is None]
+        return [key for key in keys if self.digest(key) and not self._journal.has(key, self.digest(key))]
 
     def keep(self, row: Row) -> None:
         """Keeps a row that was asked."""

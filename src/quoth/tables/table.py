@@ -181,7 +181,7 @@ class Run:
 
             def linked() -> Iterator[Row]:
                 for row in self.rows():
-                    row = with_links(row, marked, beside) if self.options.marked else row
+                    row = with_links(row, marked, beside, self.unmarked) if self.options.marked else row
                     yield with_links(row, files, beside)
 
             look = replace(look, pictures=drawn.of_row) if self.options.pictures else look
@@ -220,7 +220,7 @@ class Run:
         if max(counts.values(), default=0) < LEAST_ANSWERS:
             known = few([f"{each.name} has {counts.get(each.name, 0)}" for each in self.columns], 20)
             raise InputError(
-                f"--calibrate takes {LEAST_ANSWERS} confirmed cells of a column for which an answer was found; {known}"
+                f"calibrate: no column has {LEAST_ANSWERS} confirmed cells for which an answer was found; {known}"
             )
 
     def _differing(self, before: State) -> Iterator[str]:
