@@ -26,9 +26,15 @@ const STATES = {
   open: cell => ["answered", "unsure", "not_found"].includes(cell.dataset.s), filled: cell => cell.dataset.v,
   empty: cell => !cell.dataset.v, confirmed: cell => cell.dataset.s === "confirmed", gone: cell => cell.querySelector(".gone"),
 };
+const words = new WeakMap();
+function wordsOf(row) {
+  if (!words.has(row))
+    words.set(row, [...row.cells].map(each => each.textContent + (each.querySelector("template")?.content.textContent ?? "")).join("\n").toLowerCase());
+  return words.get(row);
+}
 function isShown(row, but) {
   const word = by("find").value.toLowerCase(), state = STATES[by("state").value];
-  if (word && !row.textContent.toLowerCase().includes(word)) return false;
+  if (word && !wordsOf(row).includes(word)) return false;
   if (state && ![...row.cells].slice(1).some(state)) return false;
   return facets.every(({chosen, from, to}, at) => {
     const cell = row.cells[at];
@@ -78,8 +84,8 @@ function correct(cell, text, more = {}, value = text) {
   cell.dataset.v = value ?? "";
   cell.dataset.s = text === null ? "unsure" : "confirmed";
   cell.classList.add("fresh");
-  const summary = cell.querySelector("summary");
-  summary.replaceChildren(make("bdi", text === null ? "taken back" : value || "not stated", {className: text ? "" : "empty"}));
+  cell.querySelector("button").replaceChildren(make("bdi", text === null ? "taken back" : value || "not stated", {className: text ? "" : "empty"}));
+  words.delete(row);
   tell();
   filter();
   if (file) write();
@@ -87,10 +93,10 @@ function correct(cell, text, more = {}, value = text) {
 }
 function next(cell) {
   let row = cell.parentElement;
-  cell.querySelector("details").open = false;
-  while ((row = row.nextElementSibling) && (row.hidden || !row.cells[cell.cellIndex].querySelector("details") || row.cells[cell.cellIndex].dataset.s === "confirmed"));
-  if (!row) return cell.querySelector("summary").focus();
-  row.cells[cell.cellIndex].querySelector("details").open = true;
+  const isDone = other => row.hidden || other.dataset.s === "confirmed" || !other.querySelector("button");
+  while ((row = row.nextElementSibling) && isDone(row.cells[cell.cellIndex]));
+  if (!row) return close(cell);
+  open(row.cells[cell.cellIndex]);
   row.scrollIntoView({block: "nearest"});
 }
 function tell(what = "") {
@@ -123,50 +129,57 @@ by("save").onclick = async () => {
 };
 window.onbeforeunload = event => { if (unsaved()) event.preventDefault(); };
 
-// The panel of an open cell
-function fill(details) {
-  const cell = details.closest("td"), panel = details.querySelector("div"), isTyped = heads[cell.cellIndex].dataset.kind !== "text";
-  if (!panel.dataset.ready) {
-    panel.dataset.ready = "yes";
-    for (const quote of panel.querySelectorAll("blockquote")) {
-      const isOwn = quote.dataset.own === "yes", {start, sentence, v} = quote.dataset;
-      const use = make("button", isOwn ? "Right" : "Use this", {className: "use"});
-      const place = start ? {start: Number(start), sentence} : {};
-      use.onclick = () => correct(cell, quote.querySelector("mark").textContent, place, v);
-      quote.append(use);
-    }
-    const text = make("input", "", {placeholder: "other words of the document", ariaLabel: "quotation"});
-    const value = make("input", "", {placeholder: "their value, if it is not clear", ariaLabel: "value"});
-    const set = make("button", "Set"), none = make("button", "Not stated"), back = make("button", "Take back");
-    set.onclick = () => {
-      const best = panel.querySelector("blockquote"), means = value.value.trim(), words = text.value.trim();
-      const place = words || !best?.dataset.start ? {} : {start: Number(best.dataset.start), sentence: best.dataset.sentence};
-      const quotation = words || (means && best?.querySelector("mark").textContent);
-      if (quotation) correct(cell, quotation, means ? {...place, value: means} : place, means || quotation);
-    };
-    text.onkeydown = value.onkeydown = event => { if (event.key === "Enter") set.onclick(); };
-    none.onclick = () => correct(cell, "");
-    back.onclick = () => correct(cell, null);
-    const tools = make("div", "", {className: "tools"});
-    tools.append(make("h2", `${cell.parentElement.dataset.id} · ${column(cell)}`), none, text, ...(isTyped ? [value] : []), set, back);
-    panel.prepend(tools);
-  }
-  panel.querySelector(".tools").lastElementChild.hidden = cell.dataset.s !== "confirmed";
-  (panel.querySelector(".use") ?? panel.querySelector("button")).focus({preventScroll: true});
+// The panel of the open cell
+const panel = document.querySelector("aside");
+function close(cell) {
+  panel.hidden = true;
+  cell.classList.remove("open");
+  cell.querySelector("button").focus();
 }
-document.addEventListener("toggle", event => {
-  const {target} = event;
-  if (target.classList.contains("cell")) {
-    if (target.open) fill(target);
-  } else {
-    target.querySelector("div")?.remove();
-    const head = target.closest("th");
-    if (target.open) target.append(choices(head, head.cellIndex));
+function open(cell) {
+  body.querySelector("td.open")?.classList.remove("open");
+  cell.classList.add("open");
+  panel.hidden = false;
+  panel.scrollTop = 0;
+  panel.replaceChildren(toolsOf(cell), cell.querySelector("template").content.cloneNode(true));
+  for (const quote of panel.querySelectorAll("blockquote")) {
+    const use = make("button", quote.dataset.own ? "Right" : "Use this");
+    use.onclick = () => correct(cell, wordsIn(quote), placeOf(quote), quote.dataset.v);
+    quote.append(use);
   }
+  (panel.querySelector("blockquote button") ?? panel.querySelector("button")).focus({preventScroll: true});
+}
+const wordsIn = quote => quote.querySelector("mark").textContent;
+const placeOf = ({dataset: {start, sentence}}) => start ? {start: Number(start), sentence} : {};
+function toolsOf(cell) {
+  const tools = make("div", "", {className: "tools"}), kind = heads[cell.cellIndex].dataset.kind;
+  const text = make("input", "", {placeholder: "other words of the document", ariaLabel: "quotation"});
+  const value = make("input", "", {placeholder: "their value, if it is not clear", ariaLabel: "value", hidden: kind === "text"});
+  const set = make("button", "Set", {onclick: () => {
+    const best = panel.querySelector("blockquote"), means = value.value.trim(), typed = text.value.trim();
+    const place = typed || !best ? {} : placeOf(best), quotation = typed || (means && best && wordsIn(best));
+    if (quotation) correct(cell, quotation, means ? {...place, value: means} : place, means || quotation);
+  }});
+  text.onkeydown = value.onkeydown = event => { if (event.key === "Enter") set.click(); };
+  tools.append(
+    make("h2", `${cell.parentElement.dataset.id} · ${column(cell)}`), make("button", "Not stated", {onclick: () => correct(cell, "")}),
+    text, value, set, make("button", "Take back", {onclick: () => correct(cell, null), hidden: cell.dataset.s !== "confirmed"}));
+  return tools;
+}
+body.addEventListener("click", event => {
+  const cell = event.target.closest("button")?.closest("td");
+  if (cell) cell.classList.contains("open") ? close(cell) : open(cell);
+});
+document.addEventListener("toggle", ({target}) => {
+  target.querySelector("div")?.remove();
+  const head = target.closest("th");
+  if (target.open) target.append(choices(head, head.cellIndex));
 }, true);
 document.addEventListener("keydown", event => {
-  const open = document.querySelector("details[open]");
-  if (event.key === "Escape" && open) { open.open = false; open.querySelector("summary").focus(); }
+  const facet = document.querySelector(".facet[open]"), cell = body.querySelector("td.open");
+  if (event.key !== "Escape") return;
+  if (facet) { facet.open = false; facet.querySelector("summary").focus(); }
+  else if (cell) close(cell);
 });
 document.addEventListener("click", event => {
   for (const each of document.querySelectorAll(".facet[open]")) if (!each.contains(event.target)) each.open = false;

@@ -49,7 +49,7 @@ def _pieces(columns: Sequence[Column], rows: Rows, look: Look) -> Iterator[str]:
         yield f'<tr data-id="{escape(row.document_id)}" data-digest="{look.digest(row)}">{_document(row)}'
         yield "".join(_cell(row.cells[each.name], pictures) for each in columns)
         yield "</tr>\n"
-    yield f"</tbody></table></main><script>\n{script}</script></body></html>\n"
+    yield f"</tbody></table></main><aside hidden></aside><script>\n{script}</script></body></html>\n"
 
 
 def _document(row: Row) -> str:
@@ -68,8 +68,8 @@ def _cell(cell: Cell, pictures: Mapping[Place, bytes]) -> str:
         said += ' <span class="gone">⚠</span>'
         inside = f'<p class="gone">{was} before the document changed: confirm it again</p>{inside}'
     return (
-        f'<td data-v="{_sorted_by(cell)}" data-s="{cell.status}"><details class="cell" name="cell">'
-        f"<summary>{said}</summary><div>{inside}</div></details></td>"
+        f'<td data-v="{_sorted_by(cell)}" data-s="{cell.status}"><button>{said}</button>'
+        f"<template>{inside}</template></td>"
     )
 
 
