@@ -82,6 +82,6 @@ def told(known: Calibration, pairs: Sequence[tuple[float, bool]]) -> str:
     """What a calibration says of the cells that it was fitted to."""
     filled = [right for share, right in pairs if known.chance(share) >= known.threshold]
     if not filled:
-        return f"of {known.cells} confirmed cells no chance is high enough: {100 * PRECISION:.0f} % must be right; none is filled"
+        return f"of {known.cells} confirmed cells no chance is high enough; none is filled"
     least = f"{100 * known.threshold:.0f} %"
     return f"{sum(filled)} of the {len(filled)} cells from {least} on are right, of {known.cells} confirmed"

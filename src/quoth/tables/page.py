@@ -98,8 +98,8 @@ def _quoted(cell: Cell, pictures: Mapping[Place, bytes], is_own: bool) -> str:
     where = f'<a href="{escape(link)}">{place}</a>' if link else place
     own = ' data-own="yes"' if is_own else ""
     return (
-        f'<blockquote data-v="{_sorted_by(cell)}"{start}{own}>{before}<mark>{quotation}</mark>{after}{means}{picture}'
-        f"<br><small>{where}</small> </blockquote>"
+        f'<blockquote data-v="{_sorted_by(cell)}"{start}{own}>{before}<mark>{quotation}</mark>{after}{means}'
+        f"{picture or '<br>'}<small>{where}</small> </blockquote>"
     )
 
 
