@@ -187,6 +187,7 @@ def test_corrections_survive_changes_and_what_is_gone_is_told(corpus: quoth.Corp
     [
         ('{"corrections": [', "line 1"),
         ("[]", "other content"),
+        ('{"corrections": 5}', "other content"),
         (
             '{"corrections": [{"document_id": "a", "text": "x"}]}',
             "correction 1: .* it has document_id, column and text",
@@ -203,6 +204,22 @@ def test_a_file_that_cannot_be_read_stops_the_run(
         cells(corpus, out)
     assert kept.read_text() == content
     assert not out.exists()
+
+
+def test_odd_characters_are_kept(tmp_path: Path, out: Path, kept: Path) -> None:
+    corpus = quoth.Corpus.create(tmp_path / "odd.quoth")
+    corpus.add([document("a", "Ann Baker signed \0 this.")])
+    write(kept, said("a", "end", "Baker"), said("a", "fee", "\udc80"))
+    for _ in range(2):
+        assert cells(corpus, out)["a", "end"].status == CONFIRMED
+    known, odd = json.loads(kept.read_bytes())["corrections"]
+    assert (known["sentence"], odd["text"]) == (corpus.document("a").text, "\udc80")
+
+
+def test_a_file_of_another_name_stands_alone(corpus: quoth.Corpus, out: Path, tmp_path: Path) -> None:
+    write(tmp_path / "c.json", said("a", "end", ""))
+    (tmp_path / "contracts.json").write_text("{}")
+    assert cells(corpus, out, corrections=tmp_path / "c.json")["a", "end"].status == CONFIRMED
 
 
 def test_whole_words_are_found_whatever_their_typography() -> None:
@@ -278,6 +295,12 @@ def test_thirty_confirmed_cells_fit_the_chance_of_a_column(many: quoth.Corpus, o
     shares = 1 / (1 + np.exp(-(known["end"]["weights"][0] + known["end"]["weights"][1] * x)))
     good = [p for p in shares if np.mean(np.array(RIGHT)[shares >= p]) >= 0.8]
     assert known["end"]["threshold"] == pytest.approx(min(good), abs=1e-6)
+    # Fitted again to other cells, it is another one.
+    confirm(many, kept, 31)
+    content = json.loads(kept.read_text()) | {"calibrations": known}
+    kept.write_text(json.dumps(content))
+    quoth.table(many, [END, "Who signed it?"], model=scripted()[0], output=out, calibrate=True)
+    assert json.loads(kept.read_text())["calibrations"]["end"]["cells"] == 31
     # A later run, over documents that nobody confirmed, fills cells from there on.
     kept.write_text(json.dumps({"corrections": [], "calibrations": known}))
     rows = quoth.table(many, [END, "Who signed it?"], model=scripted()[0], output=out).rows

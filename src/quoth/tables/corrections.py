@@ -5,8 +5,9 @@
      "calibrations": {name: …}}
 
 Only the first three are needed: what is missing is added when the quotation is found. `text` is "" for what a document
-does not state, null for a correction that is taken back. The page saves files of its own beside this one; of a cell in
-several the latest counts. Knows: the file, and where a quotation stands now. Does not know: how cells are found.
+does not state, null for a correction that is taken back. The page saves files of its own beside this one, with a time in
+their names; of a cell in several files the latest counts. Knows: the file, and where a quotation stands now. Does not
+know: how cells are found.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 from quoth.answers.evidence import quote
 from quoth.errors import InputError, brief
 from quoth.records import Passage, quote_of
-from quoth.storage import atomic_write_bytes, encode_json, refuse_unless_plain
+from quoth.storage import atomic_write_bytes, refuse_unless_plain
 from quoth.tables.asking import Documents
 from quoth.tables.calibration import Calibration
 from quoth.tables.cells import CONFIRMED, Cell, as_place
@@ -67,9 +68,8 @@ class Corrections:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._path, self._found = path, dict[tuple[str, str], Correction]()
-        self.cells = dict[str, dict[str, Correction]]()
-        self.calibrations = dict[str, Calibration]()
+        self._path, self._found, self._fitted = path, dict[tuple[str, str], Correction](), dict[str, Calibration]()
+        self.cells, self.calibrations = dict[str, dict[str, Correction]](), dict[str, Calibration]()
         for each in self._read():
             self.cells.setdefault(each.document_id, {})[each.column] = each
 
@@ -77,10 +77,9 @@ class Corrections:
         known, path = dict[tuple[str, str], Correction](), self._path
         if path is None:
             return iter(())
-        begin, folder = path.name.removesuffix(".json"), path.absolute().parent
-        others = sorted(
-            each for each in folder.glob("*.json") if each.name.startswith(begin) and each.name != path.name
-        )
+        begin = path.name.removesuffix(".json") if path.name.endswith(SUFFIX) else "\0"
+        beside = (each for each in path.absolute().parent.glob("*.json") if each.name.startswith(begin))
+        others = sorted(each for each in beside if each.name != path.name)
         for file in [path, *others] if path.exists() else others:
             for each in self._in(file):
                 if each.key not in known or (each.when or "~") > (known[each.key].when or "~"):  # no time: just written
@@ -91,10 +90,10 @@ class Corrections:
         refuse_unless_plain(file)
         try:
             content = json.loads(file.read_bytes())
-            listed = content["corrections"]
+            listed = [*content["corrections"]]
             for name, each in content.get("calibrations", {}).items() if file == self._path else ():
                 self.calibrations[name] = Calibration.from_dict(each)
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             why = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else "other content"
             raise InputError(f"{file} has no corrections of a table ({why}); correct it, or move it away") from None
         for number, said in enumerate(listed, 1):
@@ -108,6 +107,10 @@ class Corrections:
         """Keeps what is now known of a correction."""
         self._found[correction.key] = correction
 
+    def calibrate(self, name: str, made: Calibration) -> None:
+        """Keeps the calibration of a column."""
+        self.calibrations[name] = self._fitted[name] = made
+
     def save(self) -> None:
         """Writes all that is known, unless the file has it; what was written there meanwhile stays."""
         if self._path is None:
@@ -118,8 +121,9 @@ class Corrections:
                 known[key] = each
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         listed = [_brief(each if each.when else replace(each, when=now)) for each in known.values()]
-        named = {name: each.to_dict() for name, each in self.calibrations.items()}
-        content = encode_json({"corrections": listed} | ({"calibrations": named} if named else {}))
+        named = {name: each.to_dict() for name, each in (self.calibrations | self._fitted).items()}
+        said = {"corrections": listed} | ({"calibrations": named} if named else {})
+        content = json.dumps(said, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass") + b"\n"
         if (listed or named) and not (self._path.exists() and self._path.read_bytes() == content):
             atomic_write_bytes(self._path.absolute(), content)
 

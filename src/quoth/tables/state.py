@@ -98,6 +98,10 @@ class State:
                 self.problems[place] = said
         return self._corrected[place]
 
+    def renew(self) -> None:
+        """Forgets cells that were made by other calibrations."""
+        self._corrected.clear()
+
     def finished(self) -> Iterator[Row]:
         """All rows, one in memory at a time, with the dates of which only a column's others tell day and month."""
         columns = [each for each in self._columns if each.kind == "date"]

@@ -206,8 +206,11 @@ class Run:
         for column in self.columns:
             if len(pairs := judged[column.name]) >= LEAST_ANSWERS:
                 made = fitted([chance for chance, _ in pairs], [right for _, right in pairs], self._of[column.name])
-                self._corrections.calibrations[column.name] = self.calibrations[column.name] = made
+                self.calibrations[column.name] = made
+                self._corrections.calibrate(column.name, made)
                 self.fitted.append(f"{column.name}: {told(made, pairs)}")
+        for state, _ in self._asked():
+            state.renew()
 
     def _judged(self, column: Column) -> Iterator[tuple[float, bool]]:
         """The chance of the best answer of each cell that a person confirmed, and whether that is what they said."""
