@@ -5,9 +5,9 @@
      "calibrations": {name: …}}
 
 Only the first three are needed: what is missing is added when the quotation is found. `text` is "" for what a document
-does not state, null for a correction that is taken back. The page saves files of its own beside this one, with a time in
-their names; of a cell in several files the latest counts. Knows: the file, and where a quotation stands now. Does not
-know: how cells are found.
+does not state, null for a correction that is taken back. The page saves files of its own beside this one, with a time
+in their names; of a cell in several files the latest counts.
+Knows: the file, and where a quotation stands now. Does not know: how cells are found.
 """
 
 from __future__ import annotations
