@@ -26,6 +26,8 @@ class Cell:
     `text` is the quotation as it stands in the document, "" if nothing is sure; `value` what it says, by the column's
     type, None if that is uncertain. `status` and `probability` are those of an answer, `evidence` its best places as
     JSON has them. Of an empty cell, `candidate` is what came nearest. `read_as` is the question if words were misspelt.
+    Until the column's cells are compared (`tables.compare`), `rivals` are the phrases that may fill the cell, likeliest
+    first, and `known` is what the reader knows of each.
     """
 
     text: str = ""
@@ -35,19 +37,24 @@ class Cell:
     evidence: tuple[dict[str, Any], ...] = ()
     candidate: Cell | None = None
     read_as: str = ""
+    rivals: tuple[Cell, ...] = ()
+    known: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The cell as JSON has it."""
         known = asdict(self) | {"evidence": [*self.evidence]}
-        del known["candidate"], known["read_as"]
-        more = {"candidate": self.candidate.to_dict()} if self.candidate else {}
-        return known | more | ({"read_as": self.read_as} if self.read_as else {})
+        for name in ("candidate", "read_as", "rivals", "known"):
+            del known[name]
+        more: dict[str, Any] = {"candidate": self.candidate and self.candidate.to_dict(), "read_as": self.read_as}
+        more |= {"rivals": [each.to_dict() for each in self.rivals], "known": [*self.known]}
+        return known | {name: said for name, said in more.items() if said}
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> Cell:
         """The cell that `to_dict` wrote."""
         candidate = cls.from_dict(known["candidate"]) if "candidate" in known else None
-        return cls(**{**known, "evidence": tuple(known["evidence"]), "candidate": candidate})
+        own = {"evidence": tuple(known["evidence"]), "rivals": tuple(map(cls.from_dict, known.get("rivals", ())))}
+        return cls(**{**known, **own, "known": tuple(known.get("known", ())), "candidate": candidate})
 
     def settled(self, column: Column, orders: Orders) -> Cell:
         """The cell with the date that it says where the column's others tell the day from the month."""
@@ -113,7 +120,7 @@ def cell_of(found: Predictions, column: Column) -> Cell:
 def _cell(said: Prediction | Sentence, column: Column) -> Cell:
     text = quote_of(said.evidence[0])
     value = value_of(text, column.kind, column.choices)
-    return Cell(text, value, said.probability, said.status, tuple(map(_place, said.evidence[:PLACES])))
+    return Cell(text, value, said.probability, said.status, tuple(map(placed, said.evidence[:PLACES])))
 
 
 def surest(cells: Iterable[Cell]) -> Cell:
@@ -125,7 +132,7 @@ def surest(cells: Iterable[Cell]) -> Cell:
     return max(cells, key=rank)
 
 
-def _place(place: Evidence) -> dict[str, Any]:
+def placed(place: Evidence) -> dict[str, Any]:
     """A place as JSON has it, but for the number of its passage, which other snapshots give to others."""
     known = as_json(place)
     del known["passage"]

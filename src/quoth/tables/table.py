@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +25,7 @@ from quoth.tables.asking import Asker, Documents, rows_of, unreadable
 from quoth.tables.cells import Row
 from quoth.tables.changes import Change, changes_of
 from quoth.tables.columns import Column, Questions, columns_of
+from quoth.tables.compare import Comparison
 from quoth.tables.files import check_output, with_links, write
 from quoth.tables.journal import BESIDE, Journal
 
@@ -68,23 +69,34 @@ class State:
                 self._digests[key], self._errors[key] = "", unreadable(key, self._columns, error)
         return self._digests[key]
 
-    def row(self, key: str) -> Row:
-        """A row that is finished."""
+    def found(self, key: str) -> Row:
+        """A row that is finished, as it was found."""
         if key in self._errors:
             return self._errors[key]
         row = self._journal.get(key, self._digests[key])
         assert row is not None
         return row
 
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The columns' cells, compared with each other."""
+        made = Comparison(self._columns)
+        for key in self.rows:
+            made.add(self.found(key))
+        return made
+
     def finished(self) -> Iterator[Row]:
         """All rows, one in memory at a time, with the dates of which only a column's others tell day and month."""
         columns = [each for each in self._columns if each.kind == "date"]
         orders: dict[str, Orders] = {
-            each.name: orders_of(self.row(key).cells[each.name].text for key in self.rows) for each in columns
+            each.name: orders_of(self._decided(key).cells[each.name].text for key in self.rows) for each in columns
         }
-        for row in map(self.row, self.rows):
+        for row in map(self._decided, self.rows):
             settled = {each.name: row.cells[each.name].settled(each, orders[each.name]) for each in columns}
             yield replace(row, cells=row.cells | settled)
+
+    def _decided(self, key: str) -> Row:
+        return self.comparison.decided(self.found(key))
 
 
 class Run:
@@ -148,7 +160,8 @@ class Run:
             return
         for key in self._differing(before):
             states = [state if key in state.rows else None for state in (before, self.now)]
-            old, new = (Row(key) if state is None else state.row(key) for state in states)
+            decided = self.now.comparison.decided
+            old, new = (Row(key) if state is None else decided(state.found(key)) for state in states)
             texts = [(lambda: "") if state is None else state.rows[key].text for state in states]
             if not (old.error or new.error):
                 yield from changes_of(self.columns, old, new, (texts[0], texts[1]))
