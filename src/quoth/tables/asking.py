@@ -130,12 +130,11 @@ class Asker:
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = texts[at : at + TEXTS_AT_A_TIME]
             sources = find(part, ())
-            first = self._reader.read_enough(part, [group[:AT_A_TIME] for group in sources])
-            left = [n for n, found in enumerate(first) if self._is_open(sources[n], found)]
-            more = self._reader.read_enough([part[n] for n in left], [sources[n][AT_A_TIME:] for n in left])
-            spans = [*first]
-            for n, found in zip(left, more, strict=True):
-                spans[n] = [*first[n], *found]
+            spans = self._reader.read_enough(part, [group[:AT_A_TIME] for group in sources])
+            if left := [n for n, found in enumerate(spans) if self._is_open(sources[n], found)]:
+                more = self._reader.read_enough([part[n] for n in left], [sources[n][AT_A_TIME:] for n in left])
+                for n, found in zip(left, more, strict=True):
+                    spans[n] = [*spans[n], *found]
             yield from ((group[: len(found)], found) for group, found in zip(sources, spans, strict=True))
 
     def _is_open(self, sources: Sequence[Source], spans: Sequence[Spans]) -> bool:
@@ -179,4 +178,5 @@ def _linked(cell: Cell, documents: Documents) -> Cell:
     """The cell with links that open its places, if its documents have a URL."""
     candidate = _linked(cell.candidate, documents) if cell.candidate else None
     evidence = tuple(each | documents.link(each) for each in cell.evidence)
-    return replace(cell, evidence=evidence, candidate=candidate)
+    rivals = tuple(_linked(each, documents) for each in cell.rivals)
+    return replace(cell, evidence=evidence, candidate=candidate, rivals=rivals)

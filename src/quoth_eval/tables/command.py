@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quoth_eval.tables.measure import Counts
     from quoth_eval.tables.pages import Grounding
 
-SETS = Literal["factbook", "contracts", "pages"]
+SETS = Literal["factbook", "deleted", "contracts", "pages"]
 PARTS = Literal["test", "develop"]
 BOTH = Literal["both", "table", "reader"]
 
@@ -31,9 +31,7 @@ def table(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="SET",
-            callback=within(SETS, "factbook"),
-            help="factbook, contracts, or pages: the Factbook as PDFs.",
+            metavar="SET", callback=within(SETS, "factbook"), help="factbook, deleted, contracts or pages; see above."
         ),
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The World Factbook as JSONL; ContractNLI's dev.json.")],
@@ -48,15 +46,19 @@ def table(
         ),
     ] = "both",
     *,
+    keep: Annotated[
+        Path | None, typer.Option("--run", metavar="DIR", help="Keep what was asked here; a second call resumes.")
+    ] = None,
     json: Json = False,
     model: Annotated[str, typer.Option("--model", help="The reader: a shipped model or a folder.")] = "quoth-reader",
     setup: Setup,
 ) -> None:
     """Measure tables: how many cells are filled, how many of these rightly, and whether their places are right.
 
-    factbook: 30 countries, 12 questions; each cell is right if the field says it, or it the field; then the same with
-    the fields deleted, where every filled cell is wrong. contracts: 8 agreements, 8 questions, labelled by hand. pages:
-    grounding F1 by page and by word, as ExtractBench defines them, on PDFs made from the Factbook.
+    factbook: 30 countries, 12 questions; a cell is right if the field says it, or it the field. deleted: the same with
+    the fields deleted from the texts: every filled cell is wrong. contracts: 8 agreements, 8 questions, labelled by
+    hand; a cell is right if it is inside of what answers, or has all of it. pages: grounding F1 by page and by word, as
+    ExtractBench defines them, on PDFs made from the Factbook.
 
     \b
     Example:
@@ -69,8 +71,10 @@ def table(
 
     reader = load_reader(model, [], setup)
     made = {"set": name, "part": part, "inputs": sha256_file(file), "model": model, "weights": fingerprint(model)}
-    with tempfile.TemporaryDirectory(prefix="quoth-table-") as folder:
-        counts, grounding = _measured(name, file, part, rows, system, reader, Path(folder))
+    with tempfile.TemporaryDirectory(prefix="quoth-table-") as scratch:
+        folder = (keep or Path(scratch)) / f"{name}-{part}"
+        folder.mkdir(parents=True, exist_ok=True)
+        counts, grounding = _measured(name, file, part, rows, system, reader, folder)
     if json:
         pages = {} if grounding is None else {"grounding": grounding.to_dict()}
         print_json(made | {"cells": [each.to_dict() for each in counts]} | pages)
@@ -87,10 +91,11 @@ def _measured(
     from quoth_eval.tables.pages import grounded
 
     given = (sets.contracts if name == "contracts" else sets.factbook)(file, part, rows)
+    if name == "deleted":
+        given = sets.deleted(given, sets.factbook_fields().values())
     with counting("asking", "rows") as progress:
         if name == "pages":
             grounding = grounded(given, sets.factbook_fields(), reader, folder, progress)
             return [grounding.counts], grounding
-        asked = [given] if name == "contracts" else [given, sets.deleted(given, sets.factbook_fields().values())]
         systems = [*SYSTEMS] if system == "both" else [system]
-        return [measured(each, one, reader, folder, progress) for one in asked for each in systems], None
+        return [measured(each, given, reader, folder, progress) for each in systems], None

@@ -6,13 +6,14 @@ Knows: sets, what fills a cell. Does not know: where sets come from, or how cell
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from quoth.corpus.corpus import Corpus
 from quoth.reader.model import Reader
+from quoth.records import Document
 from quoth.tables.table import table
 from quoth_eval.report import Table
 from quoth_eval.statistics import wilson
@@ -50,7 +51,7 @@ class Counts:
     absent: int
     filled_absent: int
     elsewhere: int
-    cpu_seconds: float
+    cpu_seconds: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has them."""
@@ -61,8 +62,11 @@ Ask = Callable[[TableSet, Corpus, Reader, Progress], Cells]
 
 
 def by_table(given: TableSet, corpus: Corpus, reader: Reader, progress: Progress) -> Cells:
-    """The cells of `quoth table`."""
-    made = table(corpus, given.columns, model=reader, by=ROW, progress=lambda done, rows, *_: progress(done, rows))
+    """The cells of `quoth table`, which is kept beside the corpus."""
+    output = corpus.path.with_suffix(".jsonl")
+    made = table(
+        corpus, given.columns, model=reader, by=ROW, output=output, progress=lambda done, rows, *_: progress(done, rows)
+    )
     return {
         (row.document_id, name): _filled(cell.text, cell.evidence[0])
         for row in made.rows
@@ -89,15 +93,25 @@ SYSTEMS: dict[str, Ask] = {"table": by_table, "reader": by_reader}
 
 
 def measured(system: str, given: TableSet, reader: Reader, folder: Path, progress: Progress) -> Counts:
-    """Asks a system all cells of a set, over a corpus that is made in the folder."""
-    corpus = Corpus.create(folder / f"{system}-{len(list(folder.iterdir()))}.quoth")
-    corpus.add(given.documents())
+    """Asks a system all cells of a set, over a corpus in the folder, which is made if it is not there."""
+    corpus, is_new = corpus_of(given, folder, given.documents)
     began = time.process_time()
     cells = SYSTEMS[system](given, corpus, Reader(reader.reader, [corpus], reader.name), progress)
-    return counted(system, given, cells, time.process_time() - began)
+    took = time.process_time() - began
+    return counted(system, given, cells, took if is_new or system != "table" else None)
 
 
-def counted(system: str, given: TableSet, cells: Cells, cpu_seconds: float) -> Counts:
+def corpus_of(given: TableSet, folder: Path, documents: Callable[[], Iterable[Document]]) -> tuple[Corpus, bool]:
+    """The corpus of a set in a folder, and whether it was made now."""
+    path = folder / f"{given.name.replace(', ', '-').replace(' ', '-')}-{len(given.rows)}.quoth"
+    if path.exists():
+        return Corpus.open(path), False
+    made = Corpus.create(path)
+    made.add(documents())
+    return made, True
+
+
+def counted(system: str, given: TableSet, cells: Cells, cpu_seconds: float | None) -> Counts:
     """How many cells are filled, and right."""
     stated = {(row, name) for row, name, _ in golds(given) if not given.deleted}
     every = {(row, column.name) for row in given.rows for column in given.columns}
@@ -112,7 +126,7 @@ def counted(system: str, given: TableSet, cells: Cells, cpu_seconds: float) -> C
         len(every - stated),
         len(cells.keys() - stated),
         len(right - stated),
-        round(cpu_seconds / len(every), 3),
+        None if cpu_seconds is None else round(cpu_seconds / len(every), 3),
     )
 
 
@@ -141,7 +155,7 @@ def counts_table(counted: list[Counts]) -> Table:
             f"{each.right} ({wilson(each.right, each.filled)})" if each.filled else "",
             f"{each.absent}",
             f"{each.filled_absent} ({wilson(each.filled_absent, each.absent)})" if each.absent else "",
-            f"{each.cpu_seconds:.2f}",
+            "" if each.cpu_seconds is None else f"{each.cpu_seconds:.2f}",
         ]
         for each in counted
     ]

@@ -17,13 +17,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
-from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.errors import InputError
 from quoth.reader.model import Reader
 from quoth.records import Document
 from quoth_eval.report import Table
-from quoth_eval.tables.measure import Cells, Counts, Filled, Progress, accepted, by_table, counted, golds
+from quoth_eval.tables.measure import Cells, Counts, Filled, Progress, accepted, by_table, corpus_of, counted, golds
 from quoth_eval.tables.sets import ROW, TableSet
 from quoth_sources.source_map import Rectangle, union
 
@@ -113,17 +112,20 @@ def _per_cent(x: float, y: float, wide: float) -> Rectangle:
 def grounded(given: TableSet, fields: dict[str, str], reader: Reader, folder: Path, progress: Progress) -> Grounding:
     """Draws each row of a set as a PDF, reads these back, asks a table over them, and looks where its cells are.
     `fields` are the labels of the fields that answer, by column."""
-    places, rows = dict[str, Drawn](), dict[str, list[Document]]()
+    places, files = dict[str, Drawn](), dict[str, Path]()
     for number, (row, own) in enumerate(given.rows.items()):
         content, places[row] = drawn(own)
-        path = folder / f"{number}.pdf"
-        path.write_bytes(content)
-        rows[row] = [replace(each, metadata={ROW: row}) for each in read_documents(path)]
-    corpus = Corpus.create(folder / "pages.quoth")
-    corpus.add(each for own in rows.values() for each in own)
+        files[row] = folder / f"{number}.pdf"
+        files[row].write_bytes(content)
+    given = replace(given, name=f"{given.name}, as PDF")
+    corpus, is_new = corpus_of(
+        given,
+        folder,
+        lambda: (replace(each, metadata={ROW: row}) for row, path in files.items() for each in read_documents(path)),
+    )
     began = time.process_time()
     cells = by_table(given, corpus, Reader(reader.reader, [corpus], reader.name), progress)
-    counts = counted("table", replace(given, name=f"{given.name}, as PDF"), cells, time.process_time() - began)
+    counts = counted("table", given, cells, time.process_time() - began if is_new else None)
     known = [(row, name) for row, name, _ in golds(given)]
     return Grounding(
         counts,
