@@ -23,6 +23,7 @@ from written import lines, pdf
 import quoth
 from commands import Run
 from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, LockedError
+from quoth.reader.spans import AT_A_TIME
 from quoth.tables.cells import UNREADABLE, cell_of
 from quoth.tables.columns import Column
 from quoth.tables.told import place_of
@@ -121,9 +122,9 @@ def test_a_document_s_passages_are_read_those_with_the_question_s_words_first(tm
     reader, own = scripted()
     x, _ = quoth.table(corpus, [SIGNER], model=reader).rows
     assert texts(x) == ["Gil Hays"]
-    of_x, of_y = own.read
-    assert [len(of_x), len(of_y)] == [own.config.defaults.passages, 10]
-    assert [each.passage.text for each in of_y] == words[:10]
+    of_x, *of_y = own.read
+    assert [len(of_x), *map(len, of_y)] == [AT_A_TIME, AT_A_TIME, 10 - AT_A_TIME]  # a sure answer ends the reading
+    assert [each.passage.text for part in of_y for each in part] == words[:10]
     assert {each.passage.text for each in of_x[:2]} == {words[70], words[80]}
     # What a reader over the document alone is shown, and then what has no word of the question.
     own.read.clear()
@@ -131,7 +132,7 @@ def test_a_document_s_passages_are_read_those_with_the_question_s_words_first(tm
     [alone] = own.read
     assert len(alone) == 2
     assert of_x[:2] == alone
-    assert [math.exp(each.relevance) for each in of_x[2:]] == pytest.approx([0.01] * (len(of_x) - 2))
+    assert [math.exp(each.relevance) for each in of_x[2:]] == pytest.approx([0.01] * 2)
 
 
 def test_a_place_in_a_pdf_has_its_page(tmp_path: Path) -> None:

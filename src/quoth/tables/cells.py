@@ -31,7 +31,9 @@ class Cell:
     `text` is the quotation as it stands in the document, "" if nothing is sure; `value` what it says, by the column's
     type, None if that is uncertain. `status` and `probability` are those of an answer, `evidence` its best places as
     JSON has them. Of an empty cell, `candidate` is what came nearest; `others` are further answers. `read_as` is the
-    question if words were misspelt. `gone` is what a person had confirmed of documents that say it no longer.
+    question if words were misspelt. `gone` is what a person had confirmed of documents that say it no longer. Until the
+    column's cells are compared (`tables.compare`), `rivals` are the phrases that may fill the cell, likeliest first,
+    and `known` is what the reader knows of each.
     """
 
     text: str = ""
@@ -43,21 +45,25 @@ class Cell:
     read_as: str = ""
     others: tuple[Cell, ...] = ()
     gone: str | None = None
+    rivals: tuple[Cell, ...] = ()
+    known: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The cell as JSON has it."""
         known: dict[str, Any] = {name: getattr(self, name) for name in ("text", "value", "probability", "status")}
         known["evidence"] = [*self.evidence]
         more: dict[str, Any] = {"candidate": self.candidate and self.candidate.to_dict(), "read_as": self.read_as}
-        more |= {"others": [each.to_dict() for each in self.others], "gone": self.gone}
+        more |= {name: [each.to_dict() for each in getattr(self, name)] for name in ("others", "rivals")}
+        more |= {"known": [*self.known], "gone": self.gone}
         return known | {name: said for name, said in more.items() if said or (name == "gone" and said is not None)}
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> Cell:
         """The cell that `to_dict` wrote."""
         candidate = cls.from_dict(known["candidate"]) if "candidate" in known else None
-        own = {"evidence": tuple(known["evidence"]), "others": tuple(map(cls.from_dict, known.get("others", ())))}
-        return cls(**{**known, **own, "candidate": candidate})
+        cells = {name: tuple(map(cls.from_dict, known.get(name, ()))) for name in ("others", "rivals")}
+        own = {"evidence": tuple(known["evidence"]), "known": tuple(known.get("known", ())), "candidate": candidate}
+        return cls(**{**known, **cells, **own})
 
     def shown(self) -> Iterator[Cell]:
         """The cell if it is filled, its candidate, and further answers: what a person may choose from."""
@@ -68,8 +74,9 @@ class Cell:
     def placed(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Cell:
         """The cell with its places changed, those of its candidates too."""
         candidate = self.candidate.placed(change) if self.candidate else None
-        others = tuple(each.placed(change) for each in self.others)
-        return replace(self, evidence=tuple(map(change, self.evidence)), candidate=candidate, others=others)
+        others, rivals = (tuple(each.placed(change) for each in cells) for cells in (self.others, self.rivals))
+        evidence = tuple(map(change, self.evidence))
+        return replace(self, evidence=evidence, candidate=candidate, others=others, rivals=rivals)
 
     def settled(self, column: Column, orders: Orders) -> Cell:
         """The cell with the date that it says where the column's others tell the day from the month."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.dates import Orders, orders_of
@@ -15,6 +16,7 @@ from quoth.tables.asking import Documents, unreadable
 from quoth.tables.calibration import Calibration, calibrated
 from quoth.tables.cells import Cell, Row
 from quoth.tables.columns import Column
+from quoth.tables.compare import Comparison
 from quoth.tables.corrections import Correction, Corrections, corrected, problem
 from quoth.tables.journal import Journal
 
@@ -23,7 +25,8 @@ Documented = Mapping[str, Documents]
 
 
 class State:
-    """The rows of a table over a corpus; with `keeps`, what is now known of corrections is kept.
+    """The rows of a table over a corpus. Those of a state before are compared with the rows of `now`, which alone keeps
+    what is known of corrections.
 
     `problems` says what is wrong with those of cells that were looked at.
     """
@@ -36,13 +39,13 @@ class State:
         rows: Documented,
         corrections: Corrections,
         calibrations: Mapping[str, Calibration],
-        keeps: bool,
+        now: State | None = None,
     ) -> None:
         self.corpus, self.rows, self.problems = corpus, rows, dict[tuple[str, str], str]()
         self._columns, self._journal, self._corrections = columns, journal, corrections
         self._calibrations = calibrations
         self._digests, self._errors = dict[str, str](), dict[str, Row]()
-        self._corrected, self._keeps = dict[tuple[str, str], Cell](), keeps
+        self._corrected, self._now = dict[tuple[str, str], Cell](), now
 
     def left(self, keys: Iterable[str]) -> list[str]:
         """Those of these rows that are not finished."""
@@ -72,9 +75,21 @@ class State:
         assert row is not None
         return row
 
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The columns' cells, compared with each other."""
+        made = Comparison(self._columns)
+        for key in self.rows:
+            made.add(self.found(key))
+        return made
+
+    def decided(self, key: str) -> Row:
+        """A row that is finished, with the cells that are sure by comparison."""
+        return (self._now or self).comparison.decided(self.found(key))
+
     def row(self, key: str) -> Row:
         """A row that is finished, with its columns' calibrations and with the corrections of its cells."""
-        if (row := self.found(key)).error:
+        if (row := self.decided(key)).error:
             return row
         own = self._corrections.cells.get(key, {})
         cells = dict(row.cells)
@@ -92,7 +107,7 @@ class State:
             documents, digest = self.rows[key], self.digest(key)
             made, known = corrected(cell, correction, column, documents, digest, self.corpus.name)
             self._corrected[place] = made
-            if self._keeps:
+            if self._now is None:
                 self._corrections.found(known)
             if said := problem(made, correction, column):
                 self.problems[place] = said

@@ -103,11 +103,11 @@ class Run:
                 path = output.with_name(output.name + BESIDE)
             self._journal = opened.enter_context(Journal(path, identity, output))
             self._journal.check_output()
-            self.now, *was = (
-                State(each, columns, self._journal, rows, self._corrections, self.calibrations, keeps=each is corpus)
-                for each, rows in states
-            )
-            self._before = was[0] if was else None
+            (_, now), *was = states
+            given = self._corrections, self.calibrations
+            self.now = State(corpus, columns, self._journal, now, *given)
+            old = [State(each, columns, self._journal, rows, *given, self.now) for each, rows in was]
+            self._before = old[0] if old else None
             self._open = opened.pop_all()
 
     def __enter__(self) -> Run:
@@ -215,7 +215,7 @@ class Run:
     def _judged(self, column: Column) -> Iterator[tuple[float, bool]]:
         """The chance of the best answer of each cell that a person confirmed, and whether that is what they said."""
         for key in [key for key in self._corrections.cells if key in self.now.rows]:
-            found, cell = self.now.found(key).cells[column.name], self.now.row(key).cells[column.name]
+            found, cell = self.now.decided(key).cells[column.name], self.now.row(key).cells[column.name]
             if cell.status == CONFIRMED and (best := best_of(found, column)) is not None:
                 yield best.probability, bool(cell.text) and same(best, cell, column)
 
