@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,13 @@ class Scripted:
     config = ReaderConfig(defaults=ReaderDefaults(min_probability=0.5, not_found_below=0.1))
 
     def __init__(self, before: Callable[[int], None] = lambda asked: None) -> None:
-        self.asked, self._before = 0, before
+        self.asked, self._before, self._lock = 0, before, Lock()
         self.read: list[list[Source]] = []
 
     def read_enough(self, texts: Sequence[str], sources: Sequence[Sequence[Source]], **_: Any) -> list[list[Spans]]:
-        self._before(self.asked)
-        self.asked += len(texts)
+        with self._lock:
+            asked, self.asked = self.asked, self.asked + len(texts)
+        self._before(asked)
         self.read += map(list, sources)
         return [[self._spans(text, each.passage) for each in group] for text, group in zip(texts, sources, strict=True)]
 
