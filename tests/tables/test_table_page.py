@@ -137,7 +137,7 @@ def test_cells_are_corrected_and_taken_up(corpus: quoth.Corpus, out: Path, opene
     expect(cell(page, "b", 1)).to_have_class("open")  # the next below
     page.locator("aside blockquote").nth(1).get_by_role("button", name="Use this").click()
     expect(cell(page, "c", 1)).to_have_class("open")
-    page.get_by_role("button", name="Not stated").click()
+    page.locator("aside").get_by_role("button", name="Not stated").click()
     page.keyboard.press("Escape")
     cell(page, odd, 3).locator("button").click()
     page.locator("aside").get_by_label("quotation").fill('"ten"')
@@ -178,8 +178,9 @@ def test_cells_are_corrected_and_taken_up(corpus: quoth.Corpus, out: Path, opene
 
 PICKER = """
 window.written = [];
+window.isFull = false;
 window.showSaveFilePicker = async options => ({name: options.suggestedName, createWritable: async () => ({
-  write: async content => window.written.push(content), close: async () => {}})});
+  write: async content => { if (window.isFull) throw Error("full"); window.written.push(content); }, close: async () => {}})});
 """
 
 
@@ -192,13 +193,17 @@ def test_a_chosen_file_is_written_at_once(corpus: quoth.Corpus, out: Path, opene
     page.get_by_role("button", name="Save 1 correction").click()
     expect(page.locator("#told")).to_contain_text("saved in t.corrections-")
     cell(page, "a", 2).locator("button").click()
-    page.get_by_role("button", name="Not stated").click()
+    page.locator("aside").get_by_role("button", name="Not stated").click()
     expect(page.get_by_role("button", name="Save 2 corrections")).to_be_disabled()
     first, second = (json.loads(each)["corrections"] for each in page.evaluate("window.written"))
     assert [each["text"] for each in first] == ["Ann Baker"]
     assert [(each["document_id"], each["column"], each["text"]) for each in second] == [
         *(("a", SIGNER, "Ann Baker"), ("a", "end", ""))
     ]
+    page.evaluate("window.isFull = true")
+    page.locator("aside").get_by_role("button", name="Not stated").click()
+    expect(page.locator("#told")).to_have_text("not saved: full")
+    expect(page.get_by_role("button", name="Save 3 corrections")).to_be_enabled()
     assert first[0]["start"] == 0
     assert first[0]["sentence"] == "Ann Baker signed this."
 

@@ -88,7 +88,7 @@ function correct(cell, text, more = {}, value = text) {
   words.delete(row);
   tell();
   filter();
-  if (file) write();
+  if (file) save();
   next(cell);
 }
 function next(cell) {
@@ -119,14 +119,15 @@ async function write() {
   saved = last;
   tell(file ? `saved in ${file.name}` : `saved as ${fileName}; put it beside the table`);
 }
-by("save").onclick = async () => {
+async function save() {
   try {
     if (!file && window.showSaveFilePicker) file = await showSaveFilePicker({suggestedName: fileName, id: "quoth"});
     await write();
   } catch (error) {
     if (error.name !== "AbortError") tell(`not saved: ${error.message}`);
   }
-};
+}
+by("save").onclick = save;
 window.onbeforeunload = event => { if (unsaved()) event.preventDefault(); };
 
 // The panel of the open cell
