@@ -25,6 +25,7 @@ from quoth.errors import InputError, UserError, nearest
 from quoth.fields import fields_of
 from quoth_eval import report_command
 from quoth_eval.quotations.command import quotations
+from quoth_eval.tables.command import table
 from quoth_eval.tasks import GROUPS, NAMES, QUICK, expand, find
 
 if TYPE_CHECKING:
@@ -363,6 +364,7 @@ def likelihood(
 
 
 app.command()(quotations)
+app.command()(table)
 flow_help(app)
 flow_help(report_command.app)
 eval_command: Any = get_command(app)

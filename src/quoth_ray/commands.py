@@ -84,6 +84,15 @@ def embed(
     return embed_on_ray(corpus, named, place=RemoteFolder(directory), **options)
 
 
+def asking(directory: str, model: str, setup: Setup) -> Any:
+    """What asks the rows of a table on the cluster; the model is loaded by every worker."""
+    from quoth_ray.cluster import connect
+    from quoth_ray.tables import asking as asking_on_ray
+
+    connect()
+    return asking_on_ray(RemoteFolder(directory), _named(model, setup))
+
+
 def serve(
     directory: str,
     address: tuple[str, int],

@@ -20,9 +20,14 @@ from quoth_sources.source_map import Rectangle, union
 
 YELLOW = (255, 214, 0)
 MOST_PIXELS = 8_000_000
+Answer = tuple[dict[str, Any], list[bytes]]
+"""As of `worker`: nothing, and a picture."""
 _FINE = 10_000
 """Steps in a per cent of a page."""
 _HYPHENS = "-\xad\u2010\x02\ufffe"
+_AROUND, _MOST_DOWN = 30.0, 240.0
+"""Points above and below a phrase on a cutting, and of all of it."""
+_COLOURS = 16
 _NEAR = 36.0
 """How far, in points, the middle of a phrase may be from the middle of its rectangles."""
 _OTHER = "it is not the file that was read; index it again, and ask again"
@@ -68,6 +73,37 @@ def picture(content: bytes, mark: Sequence[Any], width: int) -> bytes:
             bitmap = page.render(scale=min(width / across, sqrt(MOST_PIXELS / (across * down))))
             stream = io.BytesIO()
             bitmap.to_pil().save(stream, "PNG")
+    return stream.getvalue()
+
+
+def cuttings(content: bytes, marks: Iterable[Sequence[Any]], width: int) -> Iterator[Answer]:
+    """For each `Mark` a small PNG of the lines around it, across a page of this many pixels; no bytes if the page has
+    other words there. Raises ValueError."""
+    import pypdfium2.raw as pdfium
+
+    with closing(opened(content)) as file:
+        for mark in map(Mark._make, marks):
+            try:
+                _highlight(file, mark)
+            except ValueError:
+                yield {}, [b""]
+                continue
+            with closing(file[mark.page - 1]) as page:
+                yield {}, [_cutting(page, mark, width)]
+                pdfium.FPDFPage_RemoveAnnot(page.raw, pdfium.FPDFPage_GetAnnotCount(page.raw) - 1)
+
+
+def _cutting(page: Any, mark: Mark, width: int) -> bytes:
+    from PIL.Image import Quantize
+
+    across, down = page.get_size()
+    tops, bottoms = (sorted(each[side] * down / 100 for each in mark.rectangles) for side in (1, 3))
+    top = max(tops[0] - _AROUND, 0.0)
+    bottom = min(bottoms[-1] + _AROUND, top + _MOST_DOWN, down)
+    bitmap = page.render(scale=width / across, crop=(0, down - bottom, 0, top))
+    stream = io.BytesIO()
+    few = bitmap.to_pil().convert("RGB").quantize(_COLOURS, Quantize.MAXCOVERAGE)  # which keeps the yellow
+    few.save(stream, "PNG", optimize=True)
     return stream.getvalue()
 
 

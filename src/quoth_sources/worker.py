@@ -83,11 +83,16 @@ class Worker:
 
         Raises ValueError that says why there are none.
         """
+        [made] = self.parts(function, content, **given)
+        return made
+
+    def parts(self, function: str, content: bytes, **given: Any) -> Iterator[bytes]:
+        """As `made`, of a function that makes several (`quoth_sources.marks.cuttings`)."""
         with TemporaryFile() as file:
             file.write(content)
             file.seek(0)
-            [(_, [made])] = self.answers(function, file, given, is_whole=True)
-        return made
+            for _, [made] in self.answers(function, file, given, is_whole=True):
+                yield made
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

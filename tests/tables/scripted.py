@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ ANSWERS = {
     "What is the fee?": r"(?<=fee is ).+?(?=\.(?: |$))",
     "Who gets it?": r"(?<=goes to )[^.]+(?=\.)",
 }
-"""What answers a question; where it says perhaps, unsurely."""
+"""What answers a question; where it says perhaps, unsurely; after "(0.5) ends on", with these log odds."""
 
 
 class Scripted:
@@ -29,20 +30,27 @@ class Scripted:
     config = ReaderConfig(defaults=ReaderDefaults(min_probability=0.5, not_found_below=0.1))
 
     def __init__(self, before: Callable[[int], None] = lambda asked: None) -> None:
-        self.asked, self._before = 0, before
+        self.asked, self._before, self._lock = 0, before, Lock()
         self.read: list[list[Source]] = []
 
     def read_enough(self, texts: Sequence[str], sources: Sequence[Sequence[Source]], **_: Any) -> list[list[Spans]]:
-        self._before(self.asked)
-        self.asked += len(texts)
+        with self._lock:
+            asked, self.asked = self.asked, self.asked + len(texts)
+        self._before(asked)
         self.read += map(list, sources)
         return [[self._spans(text, each.passage) for each in group] for text, group in zip(texts, sources, strict=True)]
 
     def _spans(self, question: str, passage: Passage) -> Spans:
         places = [each.span() for each in re.finditer(ANSWERS[question], passage.text)]
-        odds_C = np.array([-1.0 if passage.text[:start].endswith("perhaps on ") else 4.0 for start, _ in places])
+        odds_C = np.array([_odds(passage.text[:start]) for start, _ in places])
         start_C, end_C = np.array(places, np.int64).reshape(-1, 2).T
         return Spans(start_C, end_C, odds_C, float(np.logaddexp.reduce(odds_C)) if places else -np.inf)
+
+
+def _odds(before: str) -> float:
+    """How sure an answer is, by the text before it."""
+    told = re.search(r"\((-?\d+\.\d+)\) ends on $", before)
+    return float(told[1]) if told else -1.0 if before.endswith("perhaps on ") else 4.0
 
 
 def scripted(before: Callable[[int], None] = lambda asked: None) -> tuple[Reader, Scripted]:

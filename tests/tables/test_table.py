@@ -6,8 +6,13 @@ import csv
 import json
 import math
 import os
+import re
+import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import openpyxl
 import pyarrow.parquet as pq
@@ -18,6 +23,7 @@ from written import lines, pdf
 import quoth
 from commands import Run
 from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, LockedError
+from quoth.reader.spans import AT_A_TIME
 from quoth.tables.cells import UNREADABLE, cell_of
 from quoth.tables.columns import Column
 from quoth.tables.told import place_of
@@ -116,9 +122,9 @@ def test_a_document_s_passages_are_read_those_with_the_question_s_words_first(tm
     reader, own = scripted()
     x, _ = quoth.table(corpus, [SIGNER], model=reader).rows
     assert texts(x) == ["Gil Hays"]
-    of_x, of_y = own.read
-    assert [len(of_x), len(of_y)] == [own.config.defaults.passages, 10]
-    assert [each.passage.text for each in of_y] == words[:10]
+    of_x, *of_y = own.read
+    assert [len(of_x), *map(len, of_y)] == [AT_A_TIME, AT_A_TIME, 10 - AT_A_TIME]  # a sure answer ends the reading
+    assert [each.passage.text for part in of_y for each in part] == words[:10]
     assert {each.passage.text for each in of_x[:2]} == {words[70], words[80]}
     # What a reader over the document alone is shown, and then what has no word of the question.
     own.read.clear()
@@ -126,7 +132,7 @@ def test_a_document_s_passages_are_read_those_with_the_question_s_words_first(tm
     [alone] = own.read
     assert len(alone) == 2
     assert of_x[:2] == alone
-    assert [math.exp(each.relevance) for each in of_x[2:]] == pytest.approx([0.01] * (len(of_x) - 2))
+    assert [math.exp(each.relevance) for each in of_x[2:]] == pytest.approx([0.01] * 2)
 
 
 def test_a_place_in_a_pdf_has_its_page(tmp_path: Path) -> None:
@@ -148,7 +154,8 @@ def test_a_place_in_a_pdf_has_its_page(tmp_path: Path) -> None:
     assert row["cells"][SIGNER]["evidence"][0]["link"] == "../docs/a.pdf#page=2"
     corpus.replace([quoth.Document("../t.html", "", "Ann Baker signed this.")])
     quoth.table(corpus, [SIGNER], model=scripted()[0], output=tmp_path / "out" / "t.html", files=tmp_path / "docs")
-    assert (tmp_path / "out" / "t.html").read_text().count("<a href") == 1  # nothing outside the folder
+    page = (tmp_path / "out" / "t.html").read_text()
+    assert {*re.findall(r'<a href="([^"]*)"', page)} == {"../docs/a.pdf#page=2"}  # nothing outside the folder
 
 
 def test_a_run_that_is_killed_goes_on(corpus: quoth.Corpus, tmp_path: Path) -> None:
@@ -283,6 +290,60 @@ def test_only_what_changed_is_asked_again(corpus: quoth.Corpus, tmp_path: Path) 
         quoth.table(corpus, QUESTIONS, model=reader, since=99)
 
 
+def test_several_rows_at_once_are_the_same_rows_in_order(tmp_path: Path) -> None:
+    corpus, out = quoth.Corpus.create(tmp_path / "c.quoth"), tmp_path / "t.jsonl"
+    names = [f"{at:02}" for at in range(12)]
+    corpus.add(quoth.Document(name, "", f"Ann B{name}aker signed this. Gil Fox signed it.") for name in names)
+    running, most, together = set[int](), 0, threading.Barrier(3)
+
+    def begin(asked: int) -> None:
+        nonlocal most
+        running.add(threading.get_ident())
+        most = max(most, len(running))
+        if asked < 3:
+            together.wait(60)  # three rows are asked at once, or this fails
+        running.discard(threading.get_ident())
+
+    made = quoth.table(corpus, [SIGNER], model=scripted(begin)[0], output=out, workers=3)
+    assert most == 3
+    assert [row.document_id for row in made.rows] == names
+    assert made.rows == quoth.table(corpus, [SIGNER], model=scripted()[0]).rows
+    assert [json.loads(line)["document_id"] for line in out.read_text().splitlines()] == names
+    with pytest.raises(InputError, match="workers 0"):
+        quoth.table(corpus, [SIGNER], model=scripted()[0], workers=0)
+
+
+def test_a_kill_of_several_at_once_loses_no_finished_row(tmp_path: Path) -> None:
+    corpus, out = quoth.Corpus.create(tmp_path / "c.quoth"), tmp_path / "t.jsonl"
+    corpus.add(quoth.Document(f"{at:02}", "", f"Ann Baker signed this {at}.") for at in range(20))
+    journal = out.with_name("t.jsonl.rows")
+
+    def die(at: int) -> None:
+        if at >= 12:
+            while journal.read_bytes().count(b"\n") < 8:  # their rows are finished
+                time.sleep(0.01)
+            os._exit(9)
+
+    child = os.fork()
+    if not child:
+        quoth.table(corpus, [SIGNER], model=scripted(die)[0], output=out, workers=4)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    kept = journal.read_bytes().count(b"\n") - 1
+    reader, own = scripted()
+    made = quoth.table(corpus, [SIGNER], model=reader, output=out, workers=4)
+    assert own.asked == 20 - kept <= 13
+    assert [row.document_id for row in made.rows] == [f"{at:02}" for at in range(20)]
+
+
+def test_an_error_in_one_of_several_ends_all(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    def fail(asked: int) -> None:
+        raise KeyError("broken")
+
+    with pytest.raises(KeyError, match="broken"):
+        quoth.table(corpus, [SIGNER], model=scripted(fail)[0], workers=2)
+
+
 def test_what_both_say_is_no_change(tmp_path: Path) -> None:
     corpus = quoth.Corpus.create(tmp_path / "c.quoth")
     corpus.add([quoth.Document("x", "", "Ann Baker signed this. It ends on 1 May 2020. It goes to Carl.")])
@@ -350,11 +411,11 @@ def test_a_page_stands_alone(made: quoth.Table, tmp_path: Path) -> None:
     made.save(tmp_path / "t.html")
     page = (tmp_path / "t.html").read_text(encoding="utf-8")
     assert "<mark><bdi>US$ 1,500.50</bdi></mark>" in page
-    assert '<td data-v="2024-04-03">' in page
+    assert '<td data-v="2024-04-03" data-s="answered">' in page
     assert '<a href="https://example.org/a#:~:text=' in page
     assert "&lt;b&gt;is&lt;/b&gt;" in page
     assert "<b>is</b>" not in page
-    assert page.count("<tr>") == 5
+    assert page.count("<tr") == 5
     for word in ("src=", "<link", "@import", "fetch("):
         assert word not in page
 
@@ -396,6 +457,50 @@ def test_the_command(corpus: quoth.Corpus, questions: Path, run: Run, tmp_path: 
     code, out, _ = run("table", corpus.path, questions, "--since", first, "--json")
     change = json.loads(out.splitlines()[0])
     assert (code, change["outcome"], change["old"]["text"]) == (1, "changed", "Eve Fox")
+
+
+def test_a_watch_asks_of_what_is_new(
+    corpus: quoth.Corpus, questions: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, own = scripted()
+    monkeypatch.setattr("quoth.cli.table.load_reader", lambda *_: reader)
+    other, out, asked = quoth.Corpus.open(corpus.path), tmp_path / "t.jsonl", list[int]()
+
+    def both() -> None:
+        other.replace([document("d", "Ann Cole signed this.")])
+        other.compact()
+
+    def mine() -> None:
+        out.write_text("mine")
+        other.add([document("g", "Ann Fox signed this.")])
+
+    looks = iter([lambda: other.add([document("e", "Gil Hays signed this.")]), int, both, mine, int, out.unlink])
+
+    def sleep(seconds: float) -> None:
+        asked.append(own.asked)
+        next(looks, Mock(side_effect=KeyboardInterrupt))()
+
+    clock = SimpleNamespace(sleep=sleep, perf_counter=time.perf_counter)
+    monkeypatch.setattr("quoth.cli.table.time", clock)
+    questions.write_text(f"{SIGNER}\n")
+    _, text, err = run("table", corpus.path, questions, "-o", out, "--watch", "5")
+    said = [line for line in text.splitlines() if " · " in line or line.startswith("  new")]
+    assert [line.partition("  98 %")[0] for line in said] == [
+        *(f"e · {SIGNER}", "  new Gil Hays", f"d · {SIGNER}", "  new Ann Cole", f"g · {SIGNER}", "  new Ann Fox")
+    ]
+    assert [after - before for before, after in zip([0, *asked], asked, strict=False)] == [4, 1, 0, 1, 0, 0, 1]
+    assert err.count("was changed since it was written") == 1
+    assert len(out.read_text().splitlines()) == 6
+
+
+def test_since_a_date(corpus: quoth.Corpus, questions: Path, run: Run) -> None:
+    os.utime(corpus.path / f"manifest-{corpus.snapshot}.json", (0, 0))
+    corpus.replace([document("d", "Gil Hays signed this.")])
+    code, out, _ = run("table", corpus.path, questions, "--since", "2001-01-01")
+    assert (code, out.splitlines()[0]) == (1, f"d · {SIGNER}")
+    assert out.splitlines()[-1].endswith("2 changed since 2001-01-01")
+    code, out, err = run("table", corpus.path, questions, "--since", "1969-01-01")
+    assert (code, out, err.count("\n"), "(snapshot 1)" in err) == (2, "", 1, True)
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,9 @@ def calibrate(features: Sequence[Sequence[float]], right: Sequence[bool]) -> Fit
     return Fitted(weights, least, min(lowest, least), thresholds(chances, right))
 
 
-def fit(features_NF: Doubles, right_N: NDArray[np.bool_]) -> Weights:
-    """The weights of highest likelihood (logistic regression), none of them below 0 but the first, the bias.
+def fit(features_NF: Doubles, right_N: NDArray[np.bool_] | Doubles) -> Weights:
+    """The weights of highest likelihood (logistic regression), none of them below 0 but the first, the bias. What is
+    right may be shares between 0 and 1.
 
     A chance never falls with a feature: one whose weight would be negative is left out (0), the most negative first.
     """
@@ -64,7 +65,7 @@ def fit(features_NF: Doubles, right_N: NDArray[np.bool_]) -> Weights:
     return tuple(fitted_F.tolist())
 
 
-def _likeliest(features_NF: Doubles, right_N: NDArray[np.bool_]) -> Doubles:
+def _likeliest(features_NF: Doubles, right_N: NDArray[np.bool_] | Doubles) -> Doubles:
     """By Newton's method, with a ridge of 0.001 but for the bias."""
     w_F: Doubles = np.zeros(features_NF.shape[1])
     ridge_F = np.full(len(w_F), _RIDGE)

@@ -59,7 +59,7 @@ def answer(
     ):
         if keep is not None:
             spans = [*map(keep, read, spans)]
-        found = _units(read, spans, reader.config, top_k, math.inf if least and may_be_name else least)
+        found = predictions(read, spans, reader.config, top_k, math.inf if least and may_be_name else least)
         found.read_as = text if text != given.strip() else ""
         answers.append(found)
     return answers
@@ -80,7 +80,7 @@ def read_found(
         yield from ((group[: len(found)], found) for group, found in zip(sources, spans, strict=True))
 
 
-def _units(
+def predictions(
     read: Sequence[Source], spans: Sequence[Spans], config: ReaderConfig, top_k: int, least: float
 ) -> Predictions:
     """Phrases, and units of the passages that were read, calibrated. An answer in a sure unit is not called not

@@ -7,26 +7,30 @@ what is kept of the answers, or how a question is answered (`reader.answering`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from quoth.answers.evidence import RIVALS, Source
+from quoth.answers.evidence import RIVALS, Source, Spans, chance, features, predict_spans
 from quoth.corpus.bm25 import LiveWords, Query, Words, count, indexed_text, search
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.cite import text_directive
 from quoth.corpus.segment import Segment
 from quoth.corpus.where import values_of
 from quoth.errors import CorruptionError, InputError, nearest
-from quoth.reader.answering import Find, answer
-from quoth.reader.spans import SpanReader
+from quoth.index.finder import Finder
+from quoth.reader.answering import TEXTS_AT_A_TIME, Find, predictions
+from quoth.reader.spans import AT_A_TIME, SpanReader
 from quoth.records import Passage
 from quoth.tables.cells import UNREADABLE, Cell, Row, cell_of, surest
 from quoth.tables.columns import Column
+from quoth.tables.rivals import rivals_of
 
 UNMATCHED = 0.01
 """The score of a passage that has no word of the question, as a share of the best one's; as in a fusion of rankings."""
+SURE = 0.6
+"""The chance of a phrase in the first passages from which no more are read: of 12 the answer was the same."""
 
 
 class Documents(NamedTuple):
@@ -47,16 +51,16 @@ class Documents(NamedTuple):
         segment, number = self.places[0]
         return segment.record(number)[1] if len(self.places) == 1 else ""
 
-    def link(self, place: Mapping[str, Any]) -> dict[str, str]:
-        """The link that opens a place of a document, if its metadata has a URL. Raises CorruptionError."""
+    def linked(self, place: dict[str, Any]) -> dict[str, Any]:
+        """A place of a document with the link that opens it, if its metadata has a URL. Raises CorruptionError."""
         for segment, number in self.places:
             document_id, _, metadata = segment.record(number)
             url = metadata.get("url")
             if document_id == place["document_id"] and isinstance(url, str) and url.startswith(("http://", "https://")):
                 page, text = url.partition(":~:")[0], segment.document(number).text
                 directive = text_directive(text, place["start"], place["end"])
-                return {"link": f"{page}{'' if '#' in page else '#'}:~:{directive}"}
-        return {}
+                return place | {"link": f"{page}{'' if '#' in page else '#'}:~:{directive}"}
+        return place
 
     def passages(self) -> list[Passage]:
         """Their passages. Raises CorruptionError."""
@@ -94,39 +98,59 @@ class Asker:
     """Asks the questions of a table's columns, of one row at a time."""
 
     def __init__(self, reader: SpanReader, corpus: Corpus, columns: Sequence[Column]) -> None:
-        self._reader, self._corpus, self._columns = reader, corpus, columns
-        together = dict[float | None, list[Column]]()  # columns that are asked at once
-        for each in columns:
-            together.setdefault(each.threshold, []).append(each)
-        self._together = [*together.values()]
+        self._reader, self._corpus, self._columns, self._speller = reader, corpus, columns, Finder([corpus])
 
     def row(self, key: str, documents: Documents) -> Row:
         """A row. A document that cannot be read makes one that says so."""
         try:
             passages, title = documents.passages(), documents.title()
             found = self._cells(passages) if passages else {each.name: Cell() for each in self._columns}
-            cells = {name: _linked(cell, documents) for name, cell in found.items()}
+            cells = {name: cell.placed(documents.linked) for name, cell in found.items()}
         except CorruptionError as error:
             return unreadable(key, self._columns, error)
         return Row(key, title, {each.name: cells[each.name] for each in self._columns})
 
     def _cells(self, passages: Sequence[Passage]) -> dict[str, Cell]:
-        find, made = self._finder(passages), dict[str, Cell]()
-        for columns in self._together:
-            first, default = columns[0], self._reader.config.defaults.min_probability
-            asked = [(column, wording) for column in columns for wording in column.wordings]
-            answers = answer(
-                [wording for _, wording in asked],
-                self._reader,
-                [self._corpus],
-                find,
-                [()] * len(asked),
-                top_k=RIVALS,
-                least=default if first.threshold is None else first.threshold,
-            )
-            cells = [(column.name, cell_of(found, column)) for (column, _), found in zip(asked, answers, strict=True)]
-            made |= {each.name: surest(cell for name, cell in cells if name == each.name) for each in columns}
-        return made
+        asked = [(column, wording) for column in self._columns for wording in column.wordings]
+        spelled = [self._speller.as_spelled(wording.strip()) for _, wording in asked]
+        cells = dict[str, list[Cell]]()
+        for (column, given), (text, may_be_name), (read, spans) in zip(
+            asked, spelled, self._read([text for text, _ in spelled], passages), strict=True
+        ):
+            least = self._reader.config.defaults.min_probability if column.threshold is None else column.threshold
+            found = predictions(read, spans, self._reader.config, RIVALS, math.inf if least and may_be_name else least)
+            cell = replace(cell_of(found, column), read_as=text if text != given.strip() else "")
+            rivals = () if may_be_name else rivals_of(read, spans, found.sentences, self._reader.config, column)
+            cells.setdefault(column.name, []).append(replace(cell, rivals=rivals))
+        return {name: surest(own) for name, own in cells.items()}
+
+    def _read(self, texts: Sequence[str], passages: Sequence[Passage]) -> Iterator[tuple[list[Source], list[Spans]]]:
+        """What is read for each question: the first passages; and the others if these leave it open."""
+        find = self._finder(passages)
+        for at in range(0, len(texts), TEXTS_AT_A_TIME):
+            part = texts[at : at + TEXTS_AT_A_TIME]
+            sources = find(part, ())
+            spans = self._reader.read_enough(part, [group[:AT_A_TIME] for group in sources])
+            if left := [n for n, found in enumerate(spans) if self._is_open(sources[n], found)]:
+                more = self._reader.read_enough([part[n] for n in left], [sources[n][AT_A_TIME:] for n in left])
+                for n, found in zip(left, more, strict=True):
+                    spans[n] = [*spans[n], *found]
+            yield from ((group[: len(found)], found) for group, found in zip(sources, spans, strict=True))
+
+    def _is_open(self, sources: Sequence[Source], spans: Sequence[Spans]) -> bool:
+        """Whether more passages may answer: none that was read is relevant enough, and the chance of the best phrase in
+        them is below `SURE`."""
+        config, read = self._reader.config, sources[: len(spans)]
+        if len(read) == len(sources):
+            return False
+        if config.enough_relevance is not None and any(each.relevance >= config.enough_relevance for each in spans):
+            return False
+        best = predict_spans(read, spans, 1, prior=config.prior)
+        shares = [
+            each.probability if config.calibration is None else chance(config.calibration, features(each, read, spans))
+            for each in best
+        ]
+        return max(shares, default=0.0) < SURE
 
     def _finder(self, passages: Sequence[Passage]) -> Find:
         """Finds passages of a row for questions, as many as the reader reads: those with words of the question first,
@@ -148,10 +172,3 @@ class Asker:
 def unreadable(key: str, columns: Sequence[Column], error: CorruptionError) -> Row:
     """The row of a document that cannot be read."""
     return Row(key, "", {each.name: Cell(status=UNREADABLE) for each in columns}, str(error))
-
-
-def _linked(cell: Cell, documents: Documents) -> Cell:
-    """The cell with links that open its places, if its documents have a URL."""
-    candidate = _linked(cell.candidate, documents) if cell.candidate else None
-    evidence = tuple(each | documents.link(each) for each in cell.evidence)
-    return replace(cell, evidence=evidence, candidate=candidate)

@@ -5,8 +5,9 @@ Knows: how an answer becomes a cell, and how rows are written as JSON. Does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from quoth.corpus.dates import Orders, read
@@ -17,6 +18,10 @@ from quoth_sources.source_map import as_json
 
 UNREADABLE = "unreadable"
 """The status of every cell of a document that cannot be read."""
+CONFIRMED = "confirmed"
+"""The status of a cell that a person confirmed or corrected."""
+OTHERS = 2
+"""Further answers that are kept of a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,10 @@ class Cell:
 
     `text` is the quotation as it stands in the document, "" if nothing is sure; `value` what it says, by the column's
     type, None if that is uncertain. `status` and `probability` are those of an answer, `evidence` its best places as
-    JSON has them. Of an empty cell, `candidate` is what came nearest. `read_as` is the question if words were misspelt.
+    JSON has them. Of an empty cell, `candidate` is what came nearest; `others` are further answers. `read_as` is the
+    question if words were misspelt. `gone` is what a person had confirmed of documents that say it no longer. Until the
+    column's cells are compared (`tables.compare`), `rivals` are the phrases that may fill the cell, likeliest first,
+    and `known` is what the reader knows of each.
     """
 
     text: str = ""
@@ -35,25 +43,47 @@ class Cell:
     evidence: tuple[dict[str, Any], ...] = ()
     candidate: Cell | None = None
     read_as: str = ""
+    others: tuple[Cell, ...] = ()
+    gone: str | None = None
+    rivals: tuple[Cell, ...] = ()
+    known: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The cell as JSON has it."""
-        known = asdict(self) | {"evidence": [*self.evidence]}
-        del known["candidate"], known["read_as"]
-        more = {"candidate": self.candidate.to_dict()} if self.candidate else {}
-        return known | more | ({"read_as": self.read_as} if self.read_as else {})
+        known: dict[str, Any] = {name: getattr(self, name) for name in ("text", "value", "probability", "status")}
+        known["evidence"] = [*self.evidence]
+        more: dict[str, Any] = {"candidate": self.candidate and self.candidate.to_dict(), "read_as": self.read_as}
+        more |= {name: [each.to_dict() for each in getattr(self, name)] for name in ("others", "rivals")}
+        more |= {"known": [*self.known], "gone": self.gone}
+        return known | {name: said for name, said in more.items() if said or (name == "gone" and said is not None)}
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> Cell:
         """The cell that `to_dict` wrote."""
         candidate = cls.from_dict(known["candidate"]) if "candidate" in known else None
-        return cls(**{**known, "evidence": tuple(known["evidence"]), "candidate": candidate})
+        cells = {name: tuple(map(cls.from_dict, known.get(name, ()))) for name in ("others", "rivals")}
+        own = {"evidence": tuple(known["evidence"]), "known": tuple(known.get("known", ())), "candidate": candidate}
+        return cls(**{**known, **cells, **own})
+
+    def shown(self) -> Iterator[Cell]:
+        """The cell if it is filled, its candidate, and further answers: what a person may choose from."""
+        yield from [self] if self.text else []
+        yield from [self.candidate] if self.candidate else []
+        yield from self.others
+
+    def placed(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Cell:
+        """The cell with its places changed, those of its candidates too."""
+        candidate = self.candidate.placed(change) if self.candidate else None
+        others, rivals = (tuple(each.placed(change) for each in cells) for cells in (self.others, self.rivals))
+        evidence = tuple(map(change, self.evidence))
+        return replace(self, evidence=evidence, candidate=candidate, others=others, rivals=rivals)
 
     def settled(self, column: Column, orders: Orders) -> Cell:
         """The cell with the date that it says where the column's others tell the day from the month."""
         candidate = self.candidate.settled(column, orders) if self.candidate else None
+        others = tuple(each.settled(column, orders) for each in self.others)
         value = value_of(self.text, column.kind, orders=orders) if self.text and self.value is None else self.value
-        return replace(self, value=value, candidate=candidate)
+        return replace(self, value=value, candidate=candidate, others=others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +132,26 @@ def cell_of(found: Predictions, column: Column) -> Cell:
         if column.kind not in ("text", "list") and is_within(phrase.evidence[0], unit.evidence[0])
     ]
     fitting: list[Prediction | Sentence] = [*phrases, *inside, *whole]
+    said: list[Prediction | Sentence] = [*phrases, *units]
     if sure := [each for each in fitting if each.status == "answered"]:
-        return replace(_cell(sure[0], column), read_as=found.read_as)
-    others: list[Prediction | Sentence] = [*phrases, *units]
-    nearest = [replace(_cell(each, column), status="unsure") for each in others[:1]]
+        return replace(_cell(sure[0], column), read_as=found.read_as, others=_others(sure[0], said, column))
+    nearest = [replace(_cell(each, column), status="unsure") for each in said[:1]]
     status = "unsure" if nearest and found.status != "not_found" else "not_found"
-    return Cell(status=status, candidate=nearest[0] if nearest else None, read_as=found.read_as)
+    others = _others(said[0], said, column) if said else ()
+    return Cell(status=status, candidate=nearest[0] if nearest else None, read_as=found.read_as, others=others)
+
+
+def _others(chosen: Prediction | Sentence, said: Iterable[Prediction | Sentence], column: Column) -> tuple[Cell, ...]:
+    """The best answers that say something else, each with one place."""
+    cells = {each.text: each for each in map(partial(_cell, column=column), said)}
+    cells.pop(quote_of(chosen.evidence[0]), None)
+    return tuple(replace(each, status="unsure", evidence=each.evidence[:1]) for each in [*cells.values()][:OTHERS])
 
 
 def _cell(said: Prediction | Sentence, column: Column) -> Cell:
     text = quote_of(said.evidence[0])
     value = value_of(text, column.kind, column.choices)
-    return Cell(text, value, said.probability, said.status, tuple(map(_place, said.evidence[:PLACES])))
+    return Cell(text, value, said.probability, said.status, tuple(map(as_place, said.evidence[:PLACES])))
 
 
 def surest(cells: Iterable[Cell]) -> Cell:
@@ -125,7 +163,7 @@ def surest(cells: Iterable[Cell]) -> Cell:
     return max(cells, key=rank)
 
 
-def _place(place: Evidence) -> dict[str, Any]:
+def as_place(place: Evidence) -> dict[str, Any]:
     """A place as JSON has it, but for the number of its passage, which other snapshots give to others."""
     known = as_json(place)
     del known["passage"]

@@ -13,8 +13,8 @@ from typing import Any
 from quoth.datasets.judging import normalise_answer
 from quoth.tables.cells import UNREADABLE, Cell, Row
 from quoth.tables.columns import Column
+from quoth.tables.told import sentence_of
 from quoth.text.folding import fold
-from quoth.text.passages import sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +42,20 @@ def changes_of(columns: list[Column], old: Row, new: Row, texts: Texts) -> Itera
     folded = [cache(lambda text=text: fold(text())) for text in texts]  # read only if cells differ
     for column in columns:
         before, after = (row.cells.get(column.name, Cell()) for row in (old, new))
-        if UNREADABLE in (before.status, after.status) or _same(before, after, column):
+        if UNREADABLE in (before.status, after.status) or same(before, after, column):
             continue
         moved = (
-            cell.text and _sentence(cell) not in other() for cell, other in ((before, folded[1]), (after, folded[0]))
+            cell.text and fold(sentence_of(cell)).strip() not in other()
+            for cell, other in ((before, folded[1]), (after, folded[0]))
         )
         if any(moved):
             yield Change(new.document_id, column.name, before, after)
 
 
-def _same(one: Cell, other: Cell, column: Column) -> bool:
+def same(one: Cell, other: Cell, column: Column) -> bool:
+    """Whether two cells of a column say the same."""
     if not (one.text and other.text):
         return one.text == other.text
     if column.kind not in ("text", "list") and None not in (one.value, other.value):
         return bool(one.value == other.value)
     return normalise_answer(one.text) == normalise_answer(other.text)
-
-
-def _sentence(cell: Cell) -> str:
-    """The sentence of a cell's best place, folded."""
-    place = cell.evidence[0]
-    start, end = (place[each] - place["context_start"] for each in ("start", "end"))
-    around = [place["context"][a:b] for a, b in sentences(place["context"]) if a <= start and end <= b]
-    return fold((around or [place["context"]])[0]).strip()

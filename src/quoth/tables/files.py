@@ -8,7 +8,8 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from io import TextIOWrapper
@@ -20,7 +21,7 @@ from quoth.errors import InputError
 from quoth.storage import create, fsync_path, refuse_unless_plain, temporary
 from quoth.tables.cells import Cell, Row
 from quoth.tables.columns import Column
-from quoth.tables.told import Rows, shown
+from quoth.tables.told import Look, Rows, shown
 
 AT_A_TIME = 1000
 """Rows of a group in Parquet."""
@@ -37,11 +38,24 @@ def check_output(path: Path) -> None:
     refuse_unless_plain(path)
 
 
-def write(path: Path, columns: Sequence[Column], rows: Rows, will_write: Callable[[Path], None] | None = None) -> None:
+def write(
+    path: Path,
+    columns: Sequence[Column],
+    rows: Rows,
+    look: Look,
+    will_write: Callable[[Path], None] | None = None,
+) -> None:
     """Writes a table; `will_write` is told the file before it gets its name."""
+    with replacing(path, will_write) as part:
+        _WRITERS[path.suffix.lower()](part, columns, rows, look)
+
+
+@contextmanager
+def replacing(path: Path, will_write: Callable[[Path], None] | None = None) -> Iterator[Path]:
+    """Where to write a file in the block, which then gets its name."""
     part = temporary(path)
     try:
-        _WRITERS[path.suffix.lower()](part, columns, rows)
+        yield part
         fsync_path(part)
         if will_write is not None:
             will_write(part)
@@ -51,26 +65,22 @@ def write(path: Path, columns: Sequence[Column], rows: Rows, will_write: Callabl
     fsync_path(path.absolute().parent)
 
 
-def with_links(row: Row, files: Path, beside: Path) -> Row:
-    """A row whose places lead to the files that its documents were read from, to the page if there is one, as seen from
-    a folder. What has a link already, or no file there, keeps it."""
+def with_links(row: Row, files: Path, beside: Path, but: Collection[str] = ()) -> Row:
+    """A row whose places lead to the files of its documents in a folder, to the page if there is one, as seen from
+    another. What has a link already, or no file there, keeps it, and so do some documents."""
 
-    def linked(cell: Cell) -> Cell:
-        places = tuple(_to_file(place, files, beside) | place for place in cell.evidence)
-        return replace(cell, evidence=places, candidate=linked(cell.candidate) if cell.candidate else None)
+    def linked(place: dict[str, Any]) -> dict[str, Any]:
+        file, page = files / place["document_id"], place.get("location", {}).get("page")
+        named = "link" in place or place["document_id"] in but
+        if named or not file.resolve().is_relative_to(files.resolve()) or not file.is_file():
+            return place
+        path = quote(os.path.relpath(file.absolute(), beside).replace(os.sep, "/"))
+        return place | {"link": f"{path}#page={page}" if page else path}
 
-    return replace(row, cells={name: linked(cell) for name, cell in row.cells.items()})
-
-
-def _to_file(place: Mapping[str, Any], files: Path, beside: Path) -> dict[str, str]:
-    file, page = files / place["document_id"], place.get("location", {}).get("page")
-    if not file.resolve().is_relative_to(files.resolve()) or not file.is_file():
-        return {}
-    path = quote(os.path.relpath(file.absolute(), beside).replace(os.sep, "/"))
-    return {"link": f"{path}#page={page}" if page else path}
+    return replace(row, cells={name: cell.placed(linked) for name, cell in row.cells.items()})
 
 
-def _as_csv(part: Path, columns: Sequence[Column], rows: Rows) -> None:
+def _as_csv(part: Path, columns: Sequence[Column], rows: Rows, look: Look) -> None:
     """A column with the quotations of each question and, unless these are what is wanted, one with the values."""
     with create(part) as binary, TextIOWrapper(binary, "utf-8-sig", newline="") as stream:
         lines = csv.writer(stream)
@@ -85,13 +95,13 @@ def _as_csv(part: Path, columns: Sequence[Column], rows: Rows) -> None:
             lines.writerow([row.document_id, row.title, *cells, row.error])
 
 
-def _as_jsonl(part: Path, columns: Sequence[Column], rows: Rows) -> None:
+def _as_jsonl(part: Path, columns: Sequence[Column], rows: Rows, look: Look) -> None:
     with create(part) as stream:
         for row in rows():
             stream.write(json.dumps(row.to_dict(), ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
 
-def _as_parquet(part: Path, columns: Sequence[Column], rows: Rows) -> None:
+def _as_parquet(part: Path, columns: Sequence[Column], rows: Rows, look: Look) -> None:
     """A struct for each column: text, value, probability, status, and the best place."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
@@ -123,19 +133,19 @@ def _as_parquet(part: Path, columns: Sequence[Column], rows: Rows) -> None:
         writer.write_table(pa.Table.from_pylist(group, schema))
 
 
-def _as_workbook(part: Path, columns: Sequence[Column], rows: Rows) -> None:
+def _as_workbook(part: Path, columns: Sequence[Column], rows: Rows, look: Look) -> None:
     from quoth.tables.workbook import write_workbook
 
     write_workbook(part, columns, rows)
 
 
-def _as_page(part: Path, columns: Sequence[Column], rows: Rows) -> None:
+def _as_page(part: Path, columns: Sequence[Column], rows: Rows, look: Look) -> None:
     from quoth.tables.page import write_page
 
-    write_page(part, columns, rows)
+    write_page(part, columns, rows, look)
 
 
-_WRITERS: dict[str, Callable[[Path, Sequence[Column], Rows], None]] = {
+_WRITERS: dict[str, Callable[[Path, Sequence[Column], Rows, Look], None]] = {
     ".csv": _as_csv,
     ".xlsx": _as_workbook,
     ".html": _as_page,

@@ -53,6 +53,10 @@ class Journal:
     def __exit__(self, *exception: object) -> None:
         os.close(self._file)
 
+    def has(self, key: str, digest: str) -> bool:
+        """Whether the row of documents with this digest is finished."""
+        return (key, digest) in self._places
+
     def get(self, key: str, digest: str) -> Row | None:
         """The row of documents with this digest, if it is finished."""
         if (place := self._places.get((key, digest))) is None:
@@ -66,8 +70,13 @@ class Journal:
 
     def check_output(self) -> None:
         """Raises InputError if the output is not as it was written last: somebody has changed it."""
-        if self._output is not None and self._output.exists() and sha256_file(self._output) not in self._written:
-            raise InputError(f"{self._output} was changed since it was written; move it away, or choose another name")
+        if self._output is not None:
+            self.check_written(self._output)
+
+    def check_written(self, path: Path) -> None:
+        """Raises InputError if a file is not as it was written last."""
+        if path.exists() and sha256_file(path) not in self._written:
+            raise InputError(f"{path} was changed since it was written; move it away, or choose another name")
 
     def will_write(self, part: Path) -> None:
         """Remembers what the output is about to be: a file that has another name yet."""

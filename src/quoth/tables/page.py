@@ -1,71 +1,55 @@
-"""A table as a page that stands alone: sorted and searched in the browser, every quotation in its sentence.
+"""A table as a page that stands alone: sorted, filtered and corrected in the browser, every quotation in its sentence.
 
-Knows: HTML, and the few lines of script that sort. Does not know: other forms.
+Knows: HTML; what the browser does is in page.js, how it looks in page.css. Does not know: other forms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
 from quoth.storage import create
-from quoth.tables.cells import Cell, Row
+from quoth.tables.cells import CONFIRMED, UNREADABLE, Cell, Row
 from quoth.tables.columns import Column
-from quoth.tables.told import Rows, place_of, sentence_of, shown
+from quoth.tables.told import Look, Place, Rows, chance_of, link_of, place_key, place_of, quoted, sentence_of, shown
 
 HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
 script-src 'unsafe-inline'">
-<title>Table</title><style>
-body{font:15px/1.4 system-ui,sans-serif;margin:1rem}table{border-collapse:collapse}
-th,td{border:1px solid #ccc;padding:.3rem .5rem;vertical-align:top;text-align:left;max-width:28rem}
-th{position:sticky;top:0;background:#f3f3f3}th button{all:unset;cursor:pointer;font-weight:600}
-th button:focus-visible{outline:2px solid}summary{cursor:pointer}blockquote{margin:.3rem 0;color:#333}
-.empty,.error,small{color:#666}mark{background:#fd6}
-@media(prefers-color-scheme:dark){body{background:#111;color:#eee}th{background:#222}blockquote{color:#ccc}
-mark{color:#000}.empty,.error,small{color:#aaa}}
-</style></head><body>
-<p><label>Show rows with <input type="search" id="find"></label></p><table><thead><tr>"""
-TAIL = """</tbody></table><script>
-const body=document.querySelector("tbody");
-document.querySelectorAll("th").forEach((head,at)=>head.querySelector("button").onclick=()=>{
-  const up=head.getAttribute("aria-sort")!=="ascending";
-  document.querySelectorAll("th").forEach(each=>each.removeAttribute("aria-sort"));
-  head.setAttribute("aria-sort",up?"ascending":"descending");
-  const said=row=>row.cells[at].dataset.v, own=new Intl.Collator(undefined,{numeric:true});
-  const by=(a,b)=>{
-    const [x,y]=[said(a),said(b)];
-    if(!x||!y)return x?-1:y?1:0;
-    const order=isNaN(x)||isNaN(y)?own.compare(x,y):x-y;
-    return up?order:-order;
-  };
-  body.append(...[...body.rows].sort(by));
-});
-document.getElementById("find").oninput=event=>{
-  const word=event.target.value.toLowerCase();
-  for(const row of body.rows)row.hidden=!row.textContent.toLowerCase().includes(word);
-};
-</script></body></html>
+"""
+BAR = """<label>Find <input type="search" id="find"></label>
+<label>Rows with <select id="state"><option value="">any cells</option><option value="open">cells to confirm</option>
+<option value="confirmed">confirmed cells</option><option value="filled">filled cells</option>
+<option value="empty">empty cells</option><option value="gone">confirmations that are gone</option></select></label>
+<output id="count"></output><output id="told"></output><button id="save" hidden></button></header>
 """
 
 
-def write_page(part: Path, columns: Sequence[Column], rows: Rows) -> None:
+def write_page(part: Path, columns: Sequence[Column], rows: Rows, look: Look) -> None:
     """The page, row by row; an empty cell shows what came nearest."""
     with create(part) as stream:
-        for piece in _pieces(columns, rows):
+        for piece in _pieces(columns, rows, look):
             stream.write(piece.encode("utf-8", "replace"))
 
 
-def _pieces(columns: Sequence[Column], rows: Rows) -> Iterator[str]:
-    yield HEAD
-    for name in ("Document", *(each.name for each in columns)):
-        yield f'<th scope="col"><button>{_text(name)}</button></th>'
+def _pieces(columns: Sequence[Column], rows: Rows, look: Look) -> Iterator[str]:
+    style, script = (Path(__file__).with_suffix(each).read_text(encoding="utf-8") for each in (".css", ".js"))
+    name = escape(look.name)
+    yield f"{HEAD}<title>{name}</title><style>\n{style}</style></head><body><header><h1>{name}</h1>\n{BAR}<main>"
+    yield f'<table data-name="{name}"><thead><tr>'
+    for heading, kind in [("Document", "text"), *((each.name, each.kind) for each in columns)]:
+        yield f'<th scope="col" data-name="{escape(heading)}" data-kind="{kind}"><button>{_text(heading)}</button>'
+        yield '<details class="facet" name="facet"><summary aria-label="filter">▾</summary></details></th>'
     yield "</tr></thead><tbody>\n"
     for row in rows():
-        yield f"<tr>{_document(row)}{''.join(_cell(row.cells[each.name]) for each in columns)}</tr>\n"
-    yield TAIL
+        pictures = look.pictures(row)
+        yield f'<tr data-id="{escape(row.document_id)}" data-digest="{look.digest(row)}">{_document(row)}'
+        yield "".join(_cell(row.cells[each.name], pictures) for each in columns)
+        yield "</tr>\n"
+    yield f"</tbody></table></main><aside hidden></aside><script>\n{script}</script></body></html>\n"
 
 
 def _document(row: Row) -> str:
@@ -74,25 +58,49 @@ def _document(row: Row) -> str:
     return f'<td data-v="{escape(row.document_id)}">{_text(row.document_id)}{title}{error}</td>'
 
 
-def _cell(cell: Cell) -> str:
-    if not cell.text:
-        known = cell.candidate
-        inside = f'<details><summary class="empty">–</summary>{_quoted(known)}</details>' if known else ""
-        return f'<td data-v="">{inside}</td>'
+def _cell(cell: Cell, pictures: Mapping[Place, bytes]) -> str:
+    if cell.status == UNREADABLE:
+        return f'<td data-v="" data-s="{UNREADABLE}"></td>'
+    said = _text(_said(cell)) if cell.text else f'<span class="empty">{_empty(cell)}</span>'
+    inside = "".join(_quoted(each, pictures, each is cell) for each in cell.shown())
+    if cell.gone is not None:
+        was = f"was confirmed as “{_text(cell.gone)}”" if cell.gone else "was confirmed as not stated"
+        said += ' <span class="gone">⚠</span>'
+        inside = f'<p class="gone">{was} before the document changed: confirm it again</p>{inside}'
+    return (
+        f'<td data-v="{_sorted_by(cell)}" data-s="{cell.status}"><button>{said}</button>'
+        f"<template>{inside}</template></td>"
+    )
+
+
+def _empty(cell: Cell) -> str:
+    return "not stated" if cell.status == CONFIRMED else "–"
+
+
+def _said(cell: Cell) -> str:
+    return cell.text if cell.value is None else shown(cell.value)
+
+
+def _sorted_by(cell: Cell) -> str:
     value = cell.value["amount"] if isinstance(cell.value, dict) else cell.value
-    said = cell.text if cell.value is None else shown(cell.value)
-    sort = escape(cell.text if value is None else shown(value))
-    return f'<td data-v="{sort}"><details><summary>{_text(said)}</summary>{_quoted(cell)}</details></td>'
+    return escape(cell.text if value is None else shown(value))
 
 
-def _quoted(cell: Cell) -> str:
-    if not cell.evidence:
-        return ""
-    before, quotation, after = map(_text, sentence_of(cell))
-    place = f"{100 * cell.probability:.0f} % · {_text(place_of(cell))}"
-    link = cell.evidence[0].get("link", "")
+def _quoted(cell: Cell, pictures: Mapping[Place, bytes], is_own: bool) -> str:
+    before, quotation, after = map(_text, quoted(cell))
+    place, link, start, picture = f"{chance_of(cell)} · {_text(place_of(cell))}", link_of(cell), "", ""
+    if cell.evidence:
+        start = f' data-start="{cell.evidence[0]["start"]}" data-sentence="{escape(sentence_of(cell))}"'
+        if drawn := pictures.get(place_key(cell.evidence[0])):
+            uri = f"data:image/png;base64,{b64encode(drawn).decode()}"
+            picture = f'<img loading="lazy" alt="the lines around it" src="{uri}">'
+    means = f"<br>= {_text(_said(cell))}" if _said(cell) != cell.text else ""
     where = f'<a href="{escape(link)}">{place}</a>' if link else place
-    return f"<blockquote>{before}<mark>{quotation}</mark>{after}<br><small>{where}</small></blockquote>"
+    own = ' data-own="yes"' if is_own else ""
+    return (
+        f'<blockquote data-v="{_sorted_by(cell)}"{start}{own}>{before}<mark>{quotation}</mark>{after}{means}'
+        f"{picture or '<br>'}<small>{where}</small> </blockquote>"
+    )
 
 
 def _text(text: str) -> str:

@@ -73,6 +73,8 @@ _ISO = re.compile(r"P(?=.*\d)(?:\d+Y)?(?:\d+M)?(?:\d+W)?(?:\d+D)?(?:T(?=\d)(?:\d
 _TRUTH = {"yes": True, "true": True, "y": True, "☒": True, "☑": True, "no": False, "false": False, "n": False}
 _TRUTH |= {"☐": False}
 _DAY_OF = re.compile(r"\bday\s+of\b", re.IGNORECASE)
+_OPEN = re.compile(r"\s*_{2,}")
+"""A day that was to be filled in by hand."""
 _AND = re.compile(r"(?:and|or|&)\s+", re.IGNORECASE)
 
 
@@ -119,7 +121,7 @@ def money_in(text: str) -> dict[str, Any] | None:
 
 def date_in(text: str, orders: Orders) -> str | None:
     """The one date of a text, as exact as it is said: 2024, 2024-05 or 2024-05-31."""
-    text = _DAY_OF.sub("of", text)
+    text = _OPEN.sub("", _DAY_OF.sub("of", text))
     if date := settled(read(text), orders):
         return date.iso
     found = {text[each.start : each.end] for each in find_dates(text)}

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from quoth.errors import InputError
 from quoth.tables.cells import Cell
 from quoth.tables.columns import Column
-from quoth.tables.told import Rows, place_of, sentence_of, shown
+from quoth.tables.told import Rows, chance_of, link_of, place_of, quoted, shown
 
 MOST_ROWS = 1_048_575
 MOST_CHARACTERS = 32_000
@@ -56,7 +56,7 @@ def write_workbook(part: Path, columns: Sequence[Column], rows: Rows) -> None:
                     at[sheet] += 1
                     _list(sheets[sheet], at[sheet], row.document_id, column.name, known, wrapped)
                 if cell.text:
-                    links += bool(link := cell.evidence[0].get("link", "")) if links < MOST_LINKS else 0
+                    links += bool(link := link_of(cell)) if links < MOST_LINKS else 0
                     _write(sheets[0], at[0], place, cell, link if links < MOST_LINKS else "", formats)
                     sheets[0].write_comment(at[0], place, _note(cell), {"x_scale": 2, "y_scale": 2})
             if row.error:
@@ -88,13 +88,13 @@ def _day(value: str) -> date | None:
 
 
 def _note(cell: Cell) -> str:
-    before, quotation, after = sentence_of(cell)
+    before, quotation, after = quoted(cell)
     around = f"\n\n{before}»{quotation}«{after}"
-    return _cut(f"{quotation}\n{100 * cell.probability:.0f} %, {place_of(cell)}{around}")
+    return _cut(f"{quotation}\n{chance_of(cell)}, {place_of(cell)}{around}")
 
 
 def _list(sheet: Any, row: int, document_id: str, name: str, cell: Cell, wrapped: Any) -> None:
-    sentence, link = "".join(sentence_of(cell)), cell.evidence[0].get("link", "")
+    sentence, link = "".join(quoted(cell)), link_of(cell)
     said = (document_id, name, cell.text, shown(cell.value), "", sentence, place_of(cell), link)
     for at, text in enumerate(said):
         if LISTED[at] == "chance":

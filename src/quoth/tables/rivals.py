@@ -1,0 +1,50 @@
+"""The phrases that may fill a cell, with what the reader knows of each.
+
+Knows: which phrases a column's type allows. Does not know: other cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quoth.answers.evidence import Source, Spans, chance, features, log_odds, predict_spans
+from quoth.reader.config import ReaderConfig
+from quoth.records import Sentence, is_within, quote_of
+from quoth.tables.cells import Cell, as_place, fits
+from quoth.tables.columns import Column
+from quoth.tables.values import value_of
+
+LOOKED_AT = 24
+"""Phrases among which those with a value are looked for."""
+MOST = 5
+_LEAST = 0.01
+"""The chance of a unit that was not among the best."""
+
+
+def rivals_of(
+    read: Sequence[Source], spans: Sequence[Spans], units: Sequence[Sentence], config: ReaderConfig, column: Column
+) -> tuple[Cell, ...]:
+    """The best phrases of those that the column's type allows, each with its chance by the reader alone, whatever the
+    others' are; and as what is known of it its features and the log odds of the best unit around it. None if the reader
+    scores no evidence, or is not calibrated."""
+    if config.calibration is None or not read or any(each.marks is None for each in spans):
+        return ()
+    phrases = predict_spans(read, spans, LOOKED_AT, prior=config.prior)
+    made = list[Cell]()
+    for each in (each for each in phrases if fits(quote_of(each.evidence[0]), column)):
+        own, text = features(each, read, spans), quote_of(each.evidence[0])
+        around = (unit.probability for unit in units if is_within(each.evidence[0], unit.evidence[0]))
+        known = (*own, log_odds(max(around, default=_LEAST)))
+        made.append(
+            Cell(
+                text,
+                value_of(text, column.kind, column.choices),
+                chance(config.calibration, own),
+                "unsure",
+                tuple(map(as_place, each.evidence[:1])),
+                known=tuple(round(number, 4) for number in known),
+            )
+        )
+        if len(made) == MOST:
+            break
+    return tuple(made)

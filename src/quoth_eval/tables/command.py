@@ -1,0 +1,101 @@
+"""The command `quoth eval table`.
+
+Knows how a call is spelled, and what is printed. Does not know how cells are asked or judged.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from quoth.cli.models import load_reader
+from quoth.cli.options import Json, Setup, within
+from quoth.cli.output import counting, print_json, print_tables, results
+from quoth.cli.records import takes_setup
+from quoth.fields import Count
+from quoth.storage import sha256_file
+
+if TYPE_CHECKING:
+    from quoth.reader.model import Reader
+    from quoth_eval.tables.measure import Counts
+    from quoth_eval.tables.pages import Grounding
+
+SETS = Literal["factbook", "deleted", "contracts", "pages"]
+PARTS = Literal["test", "develop"]
+BOTH = Literal["both", "table", "reader"]
+
+
+@takes_setup
+def table(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="SET", callback=within(SETS, "factbook"), help="factbook, deleted, contracts or pages; see above."
+        ),
+    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The World Factbook as JSONL; ContractNLI's dev.json.")],
+    part: Annotated[str, typer.Option("--part", callback=within(PARTS, "test"), help="test or develop.")] = "test",
+    rows: Annotated[
+        int | None, typer.Option("--rows", callback=within(Count | None, 30), help="At most this many rows.")
+    ] = None,
+    system: Annotated[
+        str,
+        typer.Option(
+            "--system", callback=within(BOTH, "both"), help="table; reader, asked of a row's documents alone; both."
+        ),
+    ] = "both",
+    *,
+    keep: Annotated[
+        Path | None, typer.Option("--run", metavar="DIR", help="Keep what was asked here; a second call resumes.")
+    ] = None,
+    json: Json = False,
+    model: Annotated[str, typer.Option("--model", help="The reader: a shipped model or a folder.")] = "quoth-reader",
+    setup: Setup,
+) -> None:
+    """Measure tables: how many cells are filled, how many of these rightly, and whether their places are right.
+
+    factbook: 30 countries, 12 questions; a cell is right if the field says it, or it the field. deleted: the same with
+    the fields deleted from the texts: every filled cell is wrong. contracts: 8 agreements, 8 questions, labelled by
+    hand; a cell is right if it is inside of what answers, or has all of it. pages: grounding F1 by page and by word, as
+    ExtractBench defines them, on PDFs made from the Factbook.
+
+    \b
+    Example:
+      quoth eval table factbook factbook-2017-03-28.jsonl
+      quoth eval table contracts contract_nli.dev.json --system table
+      quoth eval table pages factbook-2017-03-28.jsonl --rows 10
+    """
+    from quoth_eval.reproduce import fingerprint
+    from quoth_eval.tables.measure import counts_table
+
+    reader = load_reader(model, [], setup)
+    made = {"set": name, "part": part, "inputs": sha256_file(file), "model": model, "weights": fingerprint(model)}
+    with tempfile.TemporaryDirectory(prefix="quoth-table-") as scratch:
+        folder = (keep or Path(scratch)) / f"{name}-{part}"
+        folder.mkdir(parents=True, exist_ok=True)
+        counts, grounding = _measured(name, file, part, rows, system, reader, folder)
+    if json:
+        pages = {} if grounding is None else {"grounding": grounding.to_dict()}
+        print_json(made | {"cells": [each.to_dict() for each in counts]} | pages)
+        return
+    print_tables([counts_table(counts), *([] if grounding is None else [grounding.table()])])
+    results().print(", ".join(f"{key} {value}" for key, value in made.items()), soft_wrap=True)
+
+
+def _measured(
+    name: str, file: Path, part: str, rows: int | None, system: str, reader: "Reader", folder: Path
+) -> "tuple[list[Counts], Grounding | None]":
+    from quoth_eval.tables import sets
+    from quoth_eval.tables.measure import SYSTEMS, measured
+    from quoth_eval.tables.pages import grounded
+
+    given = (sets.contracts if name == "contracts" else sets.factbook)(file, part, rows)
+    if name == "deleted":
+        given = sets.deleted(given, sets.factbook_fields().values())
+    with counting("asking", "rows") as progress:
+        if name == "pages":
+            grounding = grounded(given, sets.factbook_fields(), reader, folder, progress)
+            return [grounding.counts], grounding
+        systems = [*SYSTEMS] if system == "both" else [system]
+        return [measured(each, given, reader, folder, progress) for each in systems], None
