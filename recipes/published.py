@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 from collections import OrderedDict
@@ -271,14 +272,15 @@ def norm(name: str, size: int) -> dict[str, tuple[int, ...]]:
 
 def drawn(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
     """Random weights of these shapes, the same ones every time."""
-    generator = torch.Generator().manual_seed(0)
+    noise = 0.05 * torch.randn(1_000_003, generator=torch.Generator().manual_seed(0))
     for name, shape in shapes.items():
         if name.endswith("position_ids"):
             yield name, torch.arange(shape[1])[None]
         elif len(shape) == 1:  # a LayerNorm's weight is 1, a bias 0
             yield name, torch.full(shape, float("orm" in name and name.endswith("weight")))
         else:
-            yield name, torch.empty(shape).normal_(std=0.05, generator=generator)
+            count = math.prod(shape)  # the same million numbers over and over: drawing billions takes minutes
+            yield name, noise.repeat(-(-count // len(noise)))[:count].clone().view(shape)
 
 
 def on_disk(file: Path, rows: int, columns: int) -> Tensor:

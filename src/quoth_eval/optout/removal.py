@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from quoth.arrays import open_blob
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.origins import Origins
 from quoth.corpus.segment import Segment
 from quoth.corpus.view import CorpusView
 from quoth.index.key_store import TABLE, follow, stores
@@ -39,7 +40,8 @@ Words = NDArray[np.uint64]
 class Left:
     """What is left of an owner's documents: how many of them the corpus has; how many snapshots can be opened that have
     any; of the quotations drawn, how many are found word for word in them, how many in others' documents, and of those
-    found in no others' how many are in the bytes of a file; how many of their passages have stored vectors."""
+    found in no others' how many are in the bytes of a file; how many of their passages have stored vectors; how many of
+    them the record of source files names, which `quoth sync` keeps until their files are gone."""
 
     documents: int
     snapshots: int
@@ -47,6 +49,7 @@ class Left:
     elsewhere: int
     in_bytes: int
     vectors: int
+    recorded: int
 
 
 def draw_quotations(part: CorpusView, count: int, seed: int) -> list[str]:
@@ -85,6 +88,7 @@ class Removal:
         if not self._own:  # before anything is deleted
             found = zip(self._quotations, places, strict=True)
             self._own = [text.encode() for text, own in found if own == {True}]
+        files = Origins(self.corpus).record.values()
         return Left(
             documents=sum(each in self._ids for each in self.corpus.ids()),
             snapshots=sum(map(self._has_any, self.corpus.snapshots())),
@@ -92,6 +96,7 @@ class Removal:
             elsewhere=sum(False in each for each in places),
             in_bytes=len(occurring(self.corpus.path, self._own)),
             vectors=num_embedded(self.corpus, self._ids),
+            recorded=len(self._ids & {each for of in files for origin in of.values() for each in origin["documents"]}),
         )
 
     def _has_any(self, snapshot: int) -> bool:

@@ -24,6 +24,7 @@ LEFT = {
     "elsewhere": "— in others' documents",
     "in_bytes": "— in no others', but in the bytes of a file",
     "vectors": "passages with stored vectors",
+    "recorded": "named in the record of source files",
 }
 
 

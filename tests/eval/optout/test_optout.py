@@ -37,7 +37,7 @@ QUESTIONS = (
     QAExample("others", "What is the capital of Italy?", ("Rome",)),
     QAExample("nobody", "What is the capital of France?", ("Paris",)),
 )
-FIRST = Left(documents=2, snapshots=1, quotations=2, elsewhere=1, in_bytes=1, vectors=2)
+FIRST = Left(documents=2, snapshots=1, quotations=2, elsewhere=1, in_bytes=1, vectors=2, recorded=0)
 
 
 def documents(*owners: dict[str, str]) -> list[Document]:
@@ -92,8 +92,8 @@ def test_nothing_is_left_of_them_after_compacting(corpus: Corpus, tmp_path: Path
     stages = dict(removal.stages())
     assert stages == {
         "before": FIRST,
-        "deleted": Left(documents=0, snapshots=1, quotations=0, elsewhere=1, in_bytes=1, vectors=2),
-        "compacted": Left(documents=0, snapshots=0, quotations=0, elsewhere=1, in_bytes=0, vectors=0),
+        "deleted": Left(documents=0, snapshots=1, quotations=0, elsewhere=1, in_bytes=1, vectors=2, recorded=0),
+        "compacted": Left(documents=0, snapshots=0, quotations=0, elsewhere=1, in_bytes=0, vectors=0, recorded=0),
     }
     assert contents(corpus.path) == before
     # By brute force: of a corpus that never had the documents, every file of every segment is the same.
@@ -110,6 +110,15 @@ def test_nothing_is_left_of_them_after_compacting(corpus: Corpus, tmp_path: Path
     for question in QUESTIONS:
         asked = [[hit.passage.document_id for hit in each.search(question.text, 5)] for each in (after, own)]
         assert asked[0] == asked[1]
+
+
+def test_the_record_of_source_files_still_names_them(tmp_path: Path, run: Run) -> None:
+    for name, text in (OTHERS | PRESS).items():
+        (tmp_path / "files" / name).with_suffix(".txt").parent.mkdir(exist_ok=True)
+        (tmp_path / "files" / name).with_suffix(".txt").write_text(text)
+    assert run("index", str(tmp_path / "files"), "-o", str(tmp_path / "a.quoth"), "--no-vectors")[0] == 0
+    removal = Removal(Corpus.open(tmp_path / "a.quoth"), tmp_path / "copy.quoth", ["p-nile.txt", "p-oslo.txt"], [])
+    assert [(left.documents, left.recorded) for _, left in removal.stages()] == [(2, 2), (0, 2), (0, 2)]
 
 
 def test_probes_are_found_wherever_they_are(tmp_path: Path) -> None:
@@ -209,7 +218,7 @@ def test_the_command_asks_before_and_after(corpus: Corpus, questions: Path, run:
     found = json.loads(out)
     assert (found["num_removed"], found["num_documents"]) == (2, 5)
     assert found["left"]["compacted"] == {"elsewhere": 1} | dict.fromkeys(
-        ("documents", "snapshots", "quotations", "in_bytes", "vectors"), 0
+        ("documents", "snapshots", "quotations", "in_bytes", "vectors", "recorded"), 0
     )
     systems = {each["name"]: each for each in found["systems"]}
     for name in ("bm25", "quoth-mini,read=0", "quoth-realm"):
