@@ -17,7 +17,7 @@ import math
 import subprocess
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,6 @@ REALM |= {"layer_norm_eps": 1e-12, "reader_layer_norm_eps": 1e-3, "reader_beam_s
 TIED = "RealmKnowledgeAugEncoder"
 """Its file has the matrix of words once, under two names; the others' have it twice."""
 BLOCKS = 13_353_718
-ENTITIES = 500_000
 LABELS = ("NIL", "MISC", "PER", "ORG", "LOC")
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 Weights = OrderedDict[str, Tensor]
@@ -152,15 +151,11 @@ def repeated(option: str, values: Sequence[object]) -> list[object]:
 def make(hub: Path, tiny: bool) -> None:
     """Every checkpoint, as the hub's cache has it: its files as they are published, the weights random."""
     for name in (NPM, SINGLE):
-        folder = snapshot(hub, name)
-        config = {
-            "model_type": "roberta",
-            "architectures": ["RobertaForMaskedLM"],
-            **ROBERTA,
-            **(TINY if tiny else LARGE),
-        }
+        folder, config = snapshot(hub, name), npm_config(tiny)
         byte_pairs(folder, [*SPECIAL], "<mask>")
-        write(folder, config, transformers_weights("RobertaForMaskedLM", config, "roberta.embeddings.position_ids"))
+        weights = transformers_weights(config)
+        weights["roberta.embeddings.position_ids"] = torch.arange(config["max_position_embeddings"])[None]
+        write(folder, config, weights)
     for name, kind in ((EMBEDDER, "RealmEmbedder"), (ENCODER, "RealmKnowledgeAugEncoder")):
         folder = snapshot(hub, name)
         config = realm_config(kind, tiny)
@@ -179,19 +174,31 @@ def make(hub: Path, tiny: bool) -> None:
         write(folder, config, weights)
         (folder / "blocks.tmp").unlink()
         wordpiece(folder)
-    for name, kind, shape in ((LUKE, "LukeForMaskedLM", BASE), (TAGGER, "LukeForEntitySpanClassification", LARGE)):
-        folder = snapshot(hub, name)
-        entities = 6 if tiny else ENTITIES
-        config = {"model_type": "luke", "architectures": [kind], **ROBERTA, **(TINY if tiny else shape)}
-        config |= {"vocab_size": 50267, "entity_vocab_size": entities, "entity_emb_size": 16 if tiny else 256}
-        config |= {"use_entity_aware_attention": True, "bert_model_name": "roberta-base"}
-        if kind != "LukeForMaskedLM":
-            config |= {"id2label": dict(enumerate(LABELS)), "label2id": {each: i for i, each in enumerate(LABELS)}}
+    for name, kind in ((LUKE, "LukeForMaskedLM"), (TAGGER, "LukeForEntitySpanClassification")):
+        folder, config = snapshot(hub, name), luke_config(kind, tiny)
         byte_pairs(folder, [*SPECIAL], "<mask>", ("<ent>", "<ent2>"))
-        first = ("[PAD]", "[UNK]", "[MASK]", "[MASK2]")
-        vocabulary = {name: i for i, name in enumerate((*first, *(f"Entity {i}" for i in range(4, entities))))}
-        dump(folder / "entity_vocab.json", vocabulary)
-        write(folder, config, transformers_weights(kind, config, "luke.embeddings.position_ids"))
+        first, count = ("[PAD]", "[UNK]", "[MASK]", "[MASK2]"), config["entity_vocab_size"]
+        named = (*first, *(f"Entity {number}" for number in range(len(first), count)))
+        dump(folder / "entity_vocab.json", {each: number for number, each in enumerate(named)})
+        write(folder, config, transformers_weights(config))
+
+
+def npm_config(tiny: bool) -> dict[str, Any]:
+    return {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"], **ROBERTA, **(TINY if tiny else LARGE)}
+
+
+def luke_config(kind: str, tiny: bool) -> dict[str, Any]:
+    shape = BASE if kind == "LukeForMaskedLM" else LARGE
+    config = {"model_type": "luke", "architectures": [kind], **ROBERTA, **(TINY if tiny else shape)}
+    config |= {"vocab_size": 50267, "use_entity_aware_attention": True}
+    config |= (
+        {"entity_vocab_size": 6, "entity_emb_size": 16}
+        if tiny
+        else {"entity_vocab_size": 500_000, "entity_emb_size": 256}
+    )
+    if kind != "LukeForMaskedLM":
+        config |= {"id2label": dict(enumerate(LABELS)), "label2id": {each: i for i, each in enumerate(LABELS)}}
+    return config
 
 
 def snapshot(hub: Path, name: str) -> Path:
@@ -213,17 +220,26 @@ def dump(path: Path, content: object) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
-def transformers_weights(kind: str, config: Mapping[str, Any], positions: str) -> Weights:
-    """Random weights by the names of a class of transformers, with the old buffer of positions."""
+def transformers_weights(config: Mapping[str, Any]) -> Weights:
+    """Random weights by the names of a class of transformers, a tied matrix under both of its names."""
+    weights = OrderedDict(drawn(transformers_shapes(config)))
+    for name in tied(weights):
+        of = "entity" if "entity" in name else "word"
+        weights[name] = next(each for key, each in weights.items() if key.endswith(f"{of}_embeddings.weight"))
+    return weights
+
+
+def transformers_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     import transformers
 
-    settings = transformers.AutoConfig.for_model(**config)
     with torch.device("meta"):
-        shapes = {name: weight.shape for name, weight in getattr(transformers, kind)(settings).state_dict().items()}
-    weights = OrderedDict(drawn({name: tuple(shape) for name, shape in shapes.items() if name != positions}))
-    if kind == "RobertaForMaskedLM":
-        weights[positions] = torch.arange(config["max_position_embeddings"])[None]
-    return weights
+        kind = getattr(transformers, config["architectures"][0])
+        model = kind(transformers.AutoConfig.for_model(**config))
+    return {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+
+
+def tied(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.endswith("decoder.weight")]
 
 
 def realm_config(kind: str, tiny: bool) -> dict[str, Any]:

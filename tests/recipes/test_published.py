@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,10 +21,16 @@ GOLDEN = ROOT / "tests" / "golden" / "realm"
 TABLES = ("npm-table-9", "realm-table-1", "zero-ner-table-1")
 TEXTS = {
     "Paris": "Paris is the capital of France. The Seine flows through Paris, and politics is made there.",
-    "Berlin": "Berlin is the capital of Germany. The Spree flows through Berlin, which is good at sports and business.",
+    "Berlin": "Berlin is the capital of Germany. The Spree flows through Berlin, which is good at sports, business and technology.",
 }
-SIZES = {"RealmEmbedder": 535e6, "RealmKnowledgeAugEncoder": 441e6, "RealmForOpenQA": 7.91e9}
-"""The sizes of the published pytorch_model.bin, as the hub lists them."""
+SIZES = {
+    "RobertaForMaskedLM": 1.42e9,
+    "RealmEmbedder": 535e6,
+    "RealmKnowledgeAugEncoder": 441e6,
+    "RealmForOpenQA": 7.91e9,
+    "LukeForMaskedLM": 1.1e9,
+}
+"""The sizes of the published pytorch_model.bin, as the hub lists them; of RoBERTa large for NPM."""
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +52,20 @@ def test_names_and_shapes_are_those_of_the_classes_that_saved_them(published: Mo
 
 @pytest.mark.parametrize(("kind", "size"), SIZES.items())
 def test_files_are_as_large_as_the_published_ones(published: ModuleType, kind: str, size: float) -> None:
-    config = published.realm_config(kind, tiny=False)
-    count = sum(rows if not more else rows * more[0] for rows, *more in published.realm_shapes(config).values())
-    count += published.BLOCKS * config["retriever_proj_size"] * (kind == "RealmForOpenQA")
-    count -= config["vocab_size"] * config["hidden_size"] * (kind == published.TIED)
-    assert count * 4 == pytest.approx(size, rel=0.01)
+    if kind.startswith("Realm"):
+        config = published.realm_config(kind, tiny=False)
+        shapes = published.realm_shapes(config)
+        if kind == published.TIED:
+            del shapes["cls.predictions.decoder.weight"]
+        if kind == "RealmForOpenQA":
+            shapes["block_emb"] = (published.BLOCKS, config["retriever_proj_size"])
+    else:
+        own = kind.startswith("Roberta")
+        shapes = published.transformers_shapes(
+            published.npm_config(False) if own else published.luke_config(kind, False)
+        )
+        shapes = {name: shape for name, shape in shapes.items() if name not in published.tied(shapes)}
+    assert 4 * sum(map(prod, shapes.values())) == pytest.approx(size, rel=0.01)
 
 
 def test_the_run_by_the_hubs_names_over_tiny_weights(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ Knows: questions, answers with their places. Does not know: models, how document
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ def held_by(questions: Sequence[QAExample], corpus: CorpusView, ids: Collection[
     """Whose passages contain an answer to each question (DPR's rule, which also counts those that do by chance)."""
     theirs = list[bool]()
 
-    def texts() -> Any:
+    def texts() -> Iterator[str]:
         for passage in corpus.passages():
             theirs.append(passage.document_id in ids)
             yield passage.text

@@ -24,6 +24,7 @@ from quoth.corpus.view import CorpusView
 from quoth.index.key_store import TABLE, follow, stores
 from quoth.index.key_table import open_columns
 from quoth.text.passages import sentences
+from quoth.text.terms import analyse
 
 STAGES = ("before", "deleted", "compacted")
 MIN_WORDS = 6
@@ -59,7 +60,7 @@ def draw_quotations(part: CorpusView, count: int, seed: int) -> list[str]:
         ranges = sentences(document.text)
         start, end = max(ranges, key=lambda each: each[1] - each[0], default=(0, 0))
         drawn.append(document.text[start:end].strip())
-    kept = [text for text in dict.fromkeys(drawn) if len(text.split()) >= MIN_WORDS]
+    kept = [text for text in dict.fromkeys(drawn) if len(analyse(text)) >= MIN_WORDS]
     random.Random(seed).shuffle(kept)
     return kept[:count]
 
@@ -130,8 +131,8 @@ def _theirs(segment: Segment, ids: Collection[str]) -> NDArray[np.bool_]:
 def occurring(folder: Path, probes: Sequence[bytes]) -> set[bytes]:
     """The probes that occur in the bytes of some file of a folder.
 
-    Every eight bytes of a file are looked up at once in a table of the probes' first eight, about 5 ns a byte; probes
-    themselves are compared only where that fits.
+    Every eight bytes of a file are looked up at once in a table of the probes' first eight; probes themselves are
+    compared only where that fits.
     """
     heads = defaultdict[int, list[bytes]](list)
     for probe in probes:
