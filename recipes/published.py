@@ -55,8 +55,11 @@ TIED = "RealmKnowledgeAugEncoder"
 """Its file has the matrix of words once, under two names; the others' have it twice."""
 BLOCKS = 13_353_718
 LABELS = ("NIL", "MISC", "PER", "ORG", "LOC")
+WORDS = " politics sports business technology great terrible review summary Yes No"
+"""Labels, each of which must be one token for NPM single."""
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 Weights = OrderedDict[str, Tensor]
+Shapes = dict[str, tuple[int, ...]]
 
 
 def main() -> None:
@@ -229,7 +232,7 @@ def transformers_weights(config: Mapping[str, Any]) -> Weights:
     return weights
 
 
-def transformers_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+def transformers_shapes(config: Mapping[str, Any]) -> Shapes:
     import transformers
 
     with torch.device("meta"):
@@ -246,11 +249,11 @@ def realm_config(kind: str, tiny: bool) -> dict[str, Any]:
     return {"model_type": "realm", "architectures": [kind], **BERT, **REALM, **(TINY if tiny else BASE)}
 
 
-def realm_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+def realm_shapes(config: Mapping[str, Any]) -> Shapes:
     """The names and shapes of a published REALM, by its class."""
     kind = config["architectures"][0]
     if kind == "RealmForOpenQA":
-        found = {}
+        found: Shapes = {}
         for prefix, part in (("embedder.", "RealmEmbedder"), ("reader.", "RealmReader")):
             found |= {prefix + name: shape for name, shape in realm_shapes({**config, "architectures": [part]}).items()}
         return found
@@ -278,11 +281,11 @@ def realm_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def linear(name: str, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:
+def linear(name: str, inputs: int, outputs: int) -> Shapes:
     return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
 
 
-def norm(name: str, size: int) -> dict[str, tuple[int, ...]]:
+def norm(name: str, size: int) -> Shapes:
     return {f"{name}.weight": (size,), f"{name}.bias": (size,)}
 
 
@@ -307,7 +310,7 @@ def on_disk(file: Path, rows: int, columns: int) -> Tensor:
 def byte_pairs(folder: Path, first: Sequence[str], last: str, added: Sequence[str] = ()) -> None:
     """A byte-level BPE in the files, and of the size, of RoBERTa's."""
     trained = ByteLevelBPETokenizer()
-    text = Path(__file__).read_text(encoding="utf-8")
+    text = Path(__file__).read_text(encoding="utf-8") + WORDS * 9
     trained.train_from_iterator([text], vocab_size=2000, special_tokens=list(first), show_progress=False)
     trained.save_model(str(folder))
     vocabulary: dict[str, int] = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))

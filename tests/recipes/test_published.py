@@ -21,7 +21,7 @@ GOLDEN = ROOT / "tests" / "golden" / "realm"
 TABLES = ("npm-table-9", "realm-table-1", "zero-ner-table-1")
 TEXTS = {
     "Paris": "Paris is the capital of France. The Seine flows through Paris, and politics is made there.",
-    "Berlin": "Berlin is the capital of Germany. The Spree flows through Berlin, which is good at sports, business and technology.",
+    "Berlin": "Berlin is the capital of Germany, good at sports, business and technology.",
 }
 SIZES = {
     "RobertaForMaskedLM": 1.42e9,

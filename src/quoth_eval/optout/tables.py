@@ -54,9 +54,16 @@ def loss_table(outcome: Outcome) -> Table:
             )
             if old:
                 told = name if group is None else f"{name}: {group}"
-                rows.append([told, f"{len(old):,}", *_compared(old, new, RIGHT), *_compared(old, new, FOUND)[:2]])
-    heads = ["who can answer", "questions", "right before", "after", "difference", "p", "in 5 passages before", "after"]
-    return heads, rows
+                right, found = _compared(old, new, RIGHT), _compared(old, new, FOUND)
+                rows.append([told, f"{len(old):,}", *right, _sure(old), _sure(new), *found[:2]])
+    heads = ["who can answer", "questions", "right before", "after", "difference", "p"]
+    return [*heads, "sure before", "after", "in 5 passages before", "after"], rows
+
+
+def _sure(rows: Sequence[Row]) -> str:
+    """The share of the questions with a sure answer, in percent; "–" of a system that only searches."""
+    told = [row.predictions for row in rows if row.predictions is not None]
+    return percent(sum(any(not each.abstained for each in best[:1]) for best in told) / len(told)) if told else "–"
 
 
 def _compared(old: Sequence[Row], new: Sequence[Row], measure: str) -> list[str]:

@@ -13,7 +13,7 @@ import quoth
 from commands import Run
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.questions import QAExample
-from quoth.records import Document, Evidence, Prediction
+from quoth.records import Document, Evidence, Prediction, Status
 from quoth_eval.harness import evaluate
 from quoth_eval.optout.experiment import Call, Outcome
 from quoth_eval.optout.loss import THEIRS, held_by, optout_task, shares, shares_of
@@ -146,8 +146,8 @@ def test_shares_of_an_answer_sum_to_one() -> None:
     assert shares(Prediction("x", 0.0, 0.0, ())) == {}
 
 
-def said(text: str, *places: Evidence) -> Answer:
-    return Answer([Prediction(text, 0.0, sum(each.score for each in places), places)])
+def said(text: str, *places: Evidence, status: Status = "answered") -> Answer:
+    return Answer([Prediction(text, 0.0, sum(each.score for each in places), places, status=status)])
 
 
 def outcome(corpus: Corpus) -> Outcome:
@@ -160,7 +160,7 @@ def outcome(corpus: Corpus) -> Outcome:
         ),
         "m, after": (
             said("Egypt", place("o-nile", 0.4)),
-            said("Rome", place("o-rome", 0.5)),
+            said("Rome", place("o-rome", 0.5), status="not_found"),
             said("Rome", place("o-rome", 0.9)),
             said("Bern", place("o-bern", 0.1)),
         ),
@@ -186,6 +186,7 @@ def test_the_loss_is_told_by_who_holds_the_answers(corpus: Corpus) -> None:
         ["m: nobody", "1", "0.0", "0.0"],
     ]
     assert rows[0][4].startswith("-25.0 [")
+    assert [row[6:8] for row in rows] == [["100.0", "75.0"], ["100.0", "0.0"], *[["100.0", "100.0"]] * 3]
 
 
 def test_shares_are_means_over_the_first_answers(corpus: Corpus) -> None:
