@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from quoth.arrays import open_blob
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.origins import Origins
 from quoth.corpus.segment import Segment
 from quoth.corpus.view import CorpusView
 from quoth.index.key_store import TABLE, follow, stores
 from quoth.index.key_table import open_columns
+from quoth.storage import read_json
 from quoth.text.passages import sentences
 from quoth.text.terms import analyse
 
@@ -42,7 +42,7 @@ class Left:
     """What is left of an owner's documents: how many of them the corpus has; how many snapshots can be opened that have
     any; of the quotations drawn, how many are found word for word in them, how many in others' documents, and of those
     found in no others' how many are in the bytes of a file; how many of their passages have stored vectors; how many of
-    them the record of source files names, which `quoth sync` keeps until their files are gone."""
+    them the record of source files names, in any of its parts."""
 
     documents: int
     snapshots: int
@@ -89,7 +89,6 @@ class Removal:
         if not self._own:  # before anything is deleted
             found = zip(self._quotations, places, strict=True)
             self._own = [text.encode() for text, own in found if own == {True}]
-        files = Origins(self.corpus).record.values()
         return Left(
             documents=sum(each in self._ids for each in self.corpus.ids()),
             snapshots=sum(map(self._has_any, self.corpus.snapshots())),
@@ -97,7 +96,7 @@ class Removal:
             elsewhere=sum(False in each for each in places),
             in_bytes=len(occurring(self.corpus.path, self._own)),
             vectors=num_embedded(self.corpus, self._ids),
-            recorded=len(self._ids & {each for of in files for origin in of.values() for each in origin["documents"]}),
+            recorded=len(self._ids & set(recorded(self.corpus.path))),
         )
 
     def _has_any(self, snapshot: int) -> bool:
@@ -118,6 +117,14 @@ def num_embedded(corpus: Corpus, ids: Collection[str]) -> int:
         gone = [each for each in store.folders() if each.name.partition(".")[0] not in names]
         found += sum(len(open_columns(each).offsets_P1) - 1 for each in gone if (each / TABLE).exists())
     return found
+
+
+def recorded(corpus: Path) -> Iterator[str]:
+    """The ids of documents that any part of the record of source files has, the parts that later ones correct too."""
+    for part in corpus.glob("origins*.json"):
+        for files in read_json(part).values():
+            for origin in filter(None, files.values()):
+                yield from origin["documents"]
 
 
 def _theirs(segment: Segment, ids: Collection[str]) -> NDArray[np.bool_]:
