@@ -36,7 +36,7 @@ def optout(
         typer.Option("--where", metavar="CONDITION", help="Whose documents: \"owner = 'press'\", \"id like 'p-%'\"."),
     ],
     by: Annotated[
-        str | None, typer.Option("--by", metavar="FIELD", help="Also show each owner's share; their field of metadata.")
+        str | None, typer.Option("--by", metavar="FIELD", help="Field that names a document's owner, for the shares.")
     ] = None,
     system: Annotated[
         list[str] | None,
