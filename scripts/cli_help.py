@@ -115,7 +115,7 @@ def catalogue() -> str:
     places |= {name: f"{name}.quoth" for name in CORPORA}
     call = Call(output=Path("OUT"), data=Path("DIR"))
     texts = files("quoth_eval.papers")
-    lines, paper = [texts.joinpath(name).read_text(encoding="utf-8") for name in ("head.md", "claims.md")], ""
+    lines, paper = [texts.joinpath("head.md").read_text(encoding="utf-8")], ""
     for item in items():
         if item.paper != paper:
             paper = item.paper

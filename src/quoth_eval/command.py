@@ -24,6 +24,7 @@ from quoth.cli.records import PASSAGES, flow_help, num_read, record_of, takes, t
 from quoth.errors import InputError, UserError, nearest
 from quoth.fields import fields_of
 from quoth_eval import report_command
+from quoth_eval.optout.command import optout
 from quoth_eval.quotations.command import quotations
 from quoth_eval.tables.command import table
 from quoth_eval.tasks import GROUPS, NAMES, QUICK, expand, find
@@ -365,6 +366,7 @@ def likelihood(
 
 app.command()(quotations)
 app.command()(table)
+app.command()(optout)
 flow_help(app)
 flow_help(report_command.app)
 eval_command: Any = get_command(app)

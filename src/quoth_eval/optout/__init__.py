@@ -1,0 +1,1 @@
+"""The experiment of opting out: an owner's documents are deleted; what is lost, and what is left of them?"""
