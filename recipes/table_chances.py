@@ -36,8 +36,9 @@ from quoth_eval.tables.sets import ROW, Gold, TableSet, deleted, factbook, factb
 
 QUESTIONS = Path(__file__).with_name("table_questions.toml")
 WEIGHTS = Path(quoth.tables.compare.__file__).with_name("chances.json")
-LEFT_OUT = ("fewness",)
-"""How many passages a row has tells much of the Factbook's, and nothing of others."""
+READER = 0.5
+"""How much of the log odds is the reader's own. Not fitted: in the Factbook most phrases of the right field are right,
+and the reader's choice among them tells nothing; in agreements it does."""
 FOLDS, PARTS, FEW, SHARES = 4, 3, (1, 3, 6), (0.2, 0.5, 0.8)
 LEASTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -126,10 +127,10 @@ def weigh(cells: Sequence[Told]) -> tuple[float, ...]:
         for numbers, says in zip(each.numbers, each.says, strict=True)
         if each.asked.is_stated or not says
     ]
-    used = [NAMES.index(name) for name in NAMES if name not in LEFT_OUT]
-    fitted = fit(np.array([[numbers[n] for n in used] for numbers, _ in pairs]), np.array([says for _, says in pairs]))
-    weights = dict(zip(used, fitted, strict=True))
-    return tuple(round(weights.get(n, 0.0), 4) for n in range(len(NAMES)))
+    at = NAMES.index("reader")
+    others = np.delete(np.array([numbers for numbers, _ in pairs]), at, axis=1)
+    weights = [(1 - READER) * each for each in fit(others, np.array([says for _, says in pairs]))]
+    return tuple(round(each, 4) for each in (*weights[:at], READER, *weights[at:]))
 
 
 def counts(cells: Sequence[tuple[Told, tuple[float, ...]]], least: float) -> str:

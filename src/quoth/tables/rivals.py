@@ -25,8 +25,8 @@ def rivals_of(
     read: Sequence[Source], spans: Sequence[Spans], units: Sequence[Sentence], config: ReaderConfig, column: Column
 ) -> tuple[Cell, ...]:
     """The best phrases of those that the column's type allows, each with its chance by the reader alone, whatever the
-    others' are; and as what is known of it its features and the log odds of the best unit around it. None if the reader
-    scores no evidence, or is not calibrated."""
+    others' are; and as what is known of it the log of the evidence in it and the log odds of the best unit around it.
+    None if the reader scores no evidence, or is not calibrated."""
     if config.calibration is None or not read or any(each.marks is None for each in spans):
         return ()
     phrases = predict_spans(read, spans, LOOKED_AT, prior=config.prior)
@@ -34,7 +34,7 @@ def rivals_of(
     for each in (each for each in phrases if fits(quote_of(each.evidence[0]), column)):
         own, text = features(each, read, spans), quote_of(each.evidence[0])
         around = (unit.probability for unit in units if is_within(each.evidence[0], unit.evidence[0]))
-        known = (*own, log_odds(max(around, default=_LEAST)))
+        known = own[-1], log_odds(max(around, default=_LEAST))
         made.append(
             Cell(
                 text,
