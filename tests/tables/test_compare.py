@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from random import Random
 
@@ -18,7 +19,7 @@ from quoth.tables import compare
 from quoth.tables.cells import Cell, Row
 from quoth.tables.columns import Column
 from quoth.tables.compare import NAMES, Comparison, Profile, around, fitted, numbers
-from quoth.tables.rivals import rivals_of
+from quoth.tables.likeliest import phrases_of
 
 
 def phrase(context: str, text: str, share: float = 0.5, known: Sequence[float] = (-0.1, 0.7)) -> Cell:
@@ -36,48 +37,44 @@ def test_what_is_around_a_phrase() -> None:
 
 
 def test_agreement_by_hand() -> None:
-    rows = [
-        [phrase("Birth rate: 12", "12", 0.9), phrase("Death rate: 8", "8", 0.2)],
-        [phrase("The birth rate: 13", "13", 0.6)],
-        [phrase("Death rate: 9 or so", "9", 0.4)],
-        [],
+    first, *others = [
+        phrase("Birth rate: 12", "12", 0.9),
+        phrase("The birth rate: 13", "13", 0.6),
+        phrase("Death rate: 9 or so", "9", 0.4),
     ]
     profile = Profile()
-    for row in rows:
-        profile.add(row)
-    others = 0.6 + 0.4  # the likeliest phrases of the other rows
-    assert profile.agreement("birth rate", rows[0]) == pytest.approx((0.6 / (others + 1), others / 3))
-    assert profile.agreement("death rate", rows[0]) == pytest.approx((0.4 / (others + 1), others / 3))
-    assert profile.agreement("birth rate", rows[3]) == pytest.approx((1.5 / (1.9 + 1), 1.9 / 3))
-    assert Profile().agreement("birth rate", []) == (0, 0)
+    for each in (first, *others, None):
+        profile.add(each)
+    assert profile.agreement(first, first) == pytest.approx((0.6 / (1.0 + 1), 1.0 / 3))
+    death = phrase("Death rate: 8", "8", 0.2)  # another one of the first row
+    assert profile.agreement(death, first) == pytest.approx((0.4 / (1.0 + 1), 1.0 / 3))
+    alone = Profile()
+    alone.add(first)
+    assert alone.agreement(first, first) == (0, 0)
 
 
 def test_agreement_is_that_of_the_other_rows_alone() -> None:
     draw = Random(0)
     labels, values = ("Birth rate", "Death rate", "Rate of births"), ("12", "1.5 m", "about 3", "North")
-    rows = []
-    for _ in range(40):
-        own = [(f"{draw.choice(labels)}: ", draw.choice(values)) for _ in range(draw.randrange(4))]
-        rows.append([phrase(f"{label}{value}", value, draw.random()) for label, value in own])
+    rows = [phrase(f"{draw.choice(labels)}: {value}", value, draw.random()) for value in draw.choices(values, k=40)]
     profile = Profile()
     for row in rows:
         profile.add(row)
     for own in rows:
-        best = [max(row, key=lambda each: each.probability) for row in rows if row and row is not own]
-        weight = sum(each.probability for each in best)
-        for each in own:
-            last = around(each).last
-            share = sum(other.probability for other in best if around(other).last == last)
-            assert profile.agreement(last, own) == pytest.approx((share / (weight + 1), weight / 39))
+        others = [row for row in rows if row is not own]
+        weight = sum(each.probability for each in others)
+        for one in rows[:5]:
+            share = sum(each.probability for each in others if around(each).last == around(one).last)
+            assert profile.agreement(one, own) == pytest.approx((share / (weight + 1), weight / 39))
 
 
 def test_numbers_of_a_phrase() -> None:
     column = Column("c", ["What is the birth rate?", "How many are born?"], "number")
     one = phrase("Births, and the number: 12 or 13", "12", 0.6)
     profile = Profile()
-    for row in ([one], [phrase("the number: 13", "13", 0.4)], []):
+    for row in (one, phrase("the number: 13", "13", 0.4), None):
         profile.add(row)
-    made = dict(zip(NAMES, numbers(one, [one], column, profile), strict=True))
+    made = dict(zip(NAMES, numbers(one, one, column, profile), strict=True))
     assert made["reader"] == pytest.approx(math.log(0.6 / 0.4))
     assert (made["bias"], made["evidence"], made["unit"]) == (1.0, -0.1, 0.7)
     assert made["asked"] == pytest.approx(2 / 5)  # births, as birth begins; the; not and, number
@@ -93,35 +90,32 @@ def only_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare, "fitted", lambda: given)
 
 
-def rows_of_rates() -> list[Row]:
-    rows = []
-    for number in range(9):
-        phrases = [phrase("Death rate: 8", "8", 0.3), phrase(f"Birth rate: 1{number}", f"1{number}", 0.8)]
-        rows.append(Row(f"{number}", "", {"c": Cell(rivals=tuple(phrases), read_as="r")}))
-    lacking = Row("9", "", {"c": Cell("8", 8, 0.9, "answered", rivals=(phrase("Death rate: 8", "8", 0.9),))})
-    return [*rows, lacking]
-
-
 @pytest.mark.usefixtures("only_last")
-def test_a_cell_is_decided_by_the_others_of_its_column() -> None:
-    column, rows = Column("c", "What is the rate?", "number"), rows_of_rates()
+def test_a_cell_is_emptied_if_the_others_of_its_column_speak_against_it() -> None:
+    column = Column("c", "What is the rate?", "number")
+    told = [phrase(f"Birth rate: 1{number}", f"1{number}", 0.8) for number in range(9)]
+    told += [phrase("Death rate: 8", "8", 0.9)]
+    cells = [replace(each, status="answered", known=(), read_as="r", likeliest=each) for each in told]
+    cells += [Cell(candidate=replace(told[0], known=())), Cell("15", 15, 0.9, "answered")]
+    rows = [Row(f"{n}", "", {"c": cell}) for n, cell in enumerate(cells)]
     made = Comparison([column])
     for row in rows:
         made.add(row)
-    *cells, lacking = (made.decided(row).cells["c"] for row in rows)
-    assert [cell.text for cell in cells] == [f"1{number}" for number in range(9)]
-    assert {(cell.status, cell.read_as, cell.rivals, cell.known) for cell in cells} == {("answered", "r", (), ())}
-    others = 8 * 0.8 + 0.9
-    assert cells[0].probability == pytest.approx(1 / (1 + math.exp(10 - 20 * 8 * 0.8 / (others + 1))))
-    assert (lacking.text, lacking.status) == ("", "unsure")  # the reader was sure of the death rate
-    assert lacking.candidate is not None
-    assert (lacking.candidate.text, lacking.candidate.known) == ("8", ())
-    strict = Comparison([Column("c", "What is the rate?", "number", 1.0)])
+    *kept, emptied, unsure, plain = (made.decided(row).cells["c"] for row in rows)
+    assert kept == [replace(cell, likeliest=None) for cell in cells[:9]]
+    assert (emptied.text, emptied.status, emptied.read_as, emptied.likeliest) == ("", "unsure", "r", None)
+    assert emptied.candidate == replace(cells[9], status="unsure", read_as="", likeliest=None)
+    assert [unsure, plain] == cells[10:]  # nothing is filled by the others
+    own = Comparison([Column("c", "What is the rate?", "number", 0.1)])
     for row in rows:
-        strict.add(row)
-    assert {strict.decided(row).cells["c"].text for row in rows} == {""}
-    plain = Row("x", "", {"c": Cell("8", 8, 0.9, "answered")})
-    assert strict.decided(plain) == plain  # without rivals: by the reader alone
+        own.add(row)
+    assert own.decided(rows[9]).cells["c"].text == "8"  # the column has a threshold of its own
+
+
+def test_a_cell_is_read_back_with_its_likeliest_phrase() -> None:
+    cell = Cell("8", 8, 0.9, "answered", likeliest=phrase("Death rate: 8", "8", 0.9))
+    assert Cell.from_dict(json.loads(json.dumps(cell.to_dict()))) == cell
+    assert "likeliest" not in replace(cell, likeliest=None).to_dict()
 
 
 def test_the_weights_that_are_shipped() -> None:
@@ -143,21 +137,19 @@ def spans(*odds: tuple[str, float], marks: bool = True) -> Spans:
     return Spans(start_C, end_C, odds_C, float(np.logaddexp.reduce(odds_C)), 0.5, own)
 
 
-def test_rivals_are_the_phrases_that_the_type_allows() -> None:
+def test_the_phrases_that_the_type_allows() -> None:
     passage = Passage(0, "d", "", TEXT, 100, 100 + len(TEXT))
     read, config = [Source(passage, "c", -0.5, 7)], ReaderConfig(calibration=(0.5, 1.0), evidence=True)
     unit = Sentence("", 0.6, (Evidence("d", "", 0, 100, 134, TEXT, 0.6, "c", 100),))
     found = spans(("May", 3.0), ("20 EUR", 2.0), ("30 EUR", -1.0))
     column = Column("c", "What is the fee?", "money")
-    first, second = rivals_of(read, [found], [unit], config, column)
-    assert (first.text, first.value) == ("20 EUR", {"amount": 20, "currency": "EUR"})
-    assert (second.text, second.evidence[0]["start"]) == ("30 EUR", 100 + TEXT.index("30"))
-    total = np.logaddexp.reduce([0.0, 3.0, 2.0, -1.0])
-    share = math.exp(2.0 - total)
-    assert first.known == pytest.approx([math.log(1 / (1 + math.exp(-1))), log_odds(0.6)], abs=1e-4)
+    first, second = phrases_of(read, [found], [unit], config, column)
+    assert (first.text, second.text, second.evidence[0]["start"]) == ("20 EUR", "30 EUR", 100 + TEXT.index("30"))
+    share = math.exp(2.0 - np.logaddexp.reduce([0.0, 3.0, 2.0, -1.0]))
     assert first.probability == pytest.approx(chance((0.5, 1.0), (1.0, log_odds(share))))
-    texts = [each.text for each in rivals_of(read, [found], [], config, Column("c", "What?"))]
+    assert first.known == pytest.approx([math.log(1 / (1 + math.exp(-1))), log_odds(0.6)], abs=1e-4)
+    assert phrases_of(read, [found], [], config, column)[0].known[1] == pytest.approx(log_odds(0.01), abs=1e-4)
+    texts = [each.text for each in phrases_of(read, [found], [], config, Column("c", "What?"))]
     assert texts == ["May", "20 EUR", "30 EUR"]
-    assert rivals_of(read, [found], [], config, column)[0].known[1] == pytest.approx(log_odds(0.01), abs=1e-4)
-    assert rivals_of(read, [spans(("20 EUR", 2.0), marks=False)], [], config, column) == ()
-    assert rivals_of(read, [found], [], ReaderConfig(), column) == ()
+    assert phrases_of(read, [spans(("20 EUR", 2.0), marks=False)], [], config, column) == []
+    assert phrases_of(read, [found], [], ReaderConfig(), column) == []

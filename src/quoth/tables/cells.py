@@ -26,8 +26,8 @@ class Cell:
     `text` is the quotation as it stands in the document, "" if nothing is sure; `value` what it says, by the column's
     type, None if that is uncertain. `status` and `probability` are those of an answer, `evidence` its best places as
     JSON has them. Of an empty cell, `candidate` is what came nearest. `read_as` is the question if words were misspelt.
-    Until the column's cells are compared (`tables.compare`), `rivals` are the phrases that may fill the cell, likeliest
-    first, and `known` is what the reader knows of each.
+    Until the column's cells are compared (`tables.compare`), `likeliest` is the likeliest phrase of the column's type,
+    sure or not, and `known` what the reader knows of it.
     """
 
     text: str = ""
@@ -37,24 +37,25 @@ class Cell:
     evidence: tuple[dict[str, Any], ...] = ()
     candidate: Cell | None = None
     read_as: str = ""
-    rivals: tuple[Cell, ...] = ()
+    likeliest: Cell | None = None
     known: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The cell as JSON has it."""
         known = asdict(self) | {"evidence": [*self.evidence]}
-        for name in ("candidate", "read_as", "rivals", "known"):
+        for name in ("candidate", "read_as", "likeliest", "known"):
             del known[name]
         more: dict[str, Any] = {"candidate": self.candidate and self.candidate.to_dict(), "read_as": self.read_as}
-        more |= {"rivals": [each.to_dict() for each in self.rivals], "known": [*self.known]}
+        more |= {"likeliest": self.likeliest and self.likeliest.to_dict(), "known": [*self.known]}
         return known | {name: said for name, said in more.items() if said}
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> Cell:
         """The cell that `to_dict` wrote."""
         candidate = cls.from_dict(known["candidate"]) if "candidate" in known else None
-        own = {"evidence": tuple(known["evidence"]), "rivals": tuple(map(cls.from_dict, known.get("rivals", ())))}
-        return cls(**{**known, **own, "known": tuple(known.get("known", ())), "candidate": candidate})
+        likeliest = cls.from_dict(known["likeliest"]) if "likeliest" in known else None
+        own = {"evidence": tuple(known["evidence"]), "known": tuple(known.get("known", ()))}
+        return cls(**{**known, **own, "candidate": candidate, "likeliest": likeliest})
 
     def settled(self, column: Column, orders: Orders) -> Cell:
         """The cell with the date that it says where the column's others tell the day from the month."""

@@ -1,4 +1,4 @@
-"""A column's cells compared with each other: a phrase that is told as those of other rows are is likelier right.
+"""A column's cells compared with each other: one that is not told as those of other rows are may be wrong.
 
 Knows: what is compared, and the chance by it (`chances.json`, fitted by `recipes/table_chances.py`). Does not know: how
 phrases were found, or what becomes of their chance.
@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -59,41 +59,34 @@ class Profile:
     def __init__(self) -> None:
         self._rows, self._weight, self._weights = 0, 0.0, Counter[str]()
 
-    def add(self, phrases: Sequence[Cell]) -> None:
-        """Takes in the phrases of a row."""
+    def add(self, phrase: Cell | None) -> None:
+        """Takes in the phrase of a row, if it has one."""
         self._rows += 1
-        if best := _best(phrases):
-            self._weight += best.probability
-            self._weights[around(best).last] += best.probability
+        if phrase is not None:
+            self._weight += phrase.probability
+            self._weights[around(phrase).last] += phrase.probability
 
-    def agreement(self, last: str, phrases: Sequence[Cell]) -> tuple[float, float]:
-        """Of words before a phrase, the share of the other rows' weights, and of one more, that have them: few rows say
-        little. And the mean of these weights. `phrases` are those of its own row."""
-        best = _best(phrases)
-        own = best.probability if best else 0.0
-        same = self._weights[last] - (own if best and around(best).last == last else 0.0)
-        others = self._weight - own
-        return max(same, 0.0) / (others + 1), others / max(self._rows - 1, 1)
+    def agreement(self, phrase: Cell, own: Cell) -> tuple[float, float]:
+        """Of a phrase of the row whose likeliest one is `own`, the share of the other rows' weights, and of one more,
+        that have the words before it: few rows say little. And the mean of these weights."""
+        last = around(phrase).last
+        same = self._weights[last] - (own.probability if around(own).last == last else 0.0)
+        others = self._weight - own.probability
+        return max(same, 0.0) / (others + 1), max(others, 0.0) / max(self._rows - 1, 1)
 
 
-def numbers(phrase: Cell, phrases: Sequence[Cell], column: Column, profile: Profile) -> list[float]:
-    """The numbers of a phrase among those of its cell, as `NAMES` has them."""
+def numbers(phrase: Cell, own: Cell, column: Column, profile: Profile) -> list[float]:
+    """The numbers of a phrase of the row whose likeliest one is `own`, as `NAMES` has them."""
     one, asked = around(phrase), {each for wording in column.wordings for each in _words(wording)}
     label = {*one.before[-LABEL:]}
     told = sum(any(_alike(word, each) for each in asked) for word in label) / (len(label) + 1)
-    return [
-        1.0,
-        log_odds(phrase.probability),
-        *phrase.known,
-        told,
-        math.log1p(one.words),
-        *profile.agreement(one.last, phrases),
-    ]
+    known = (log_odds(phrase.probability), *phrase.known)
+    return [1.0, *known, told, math.log1p(one.words), *profile.agreement(phrase, own)]
 
 
 @cache
 def fitted() -> tuple[tuple[float, ...], float]:
-    """The weights of the numbers, in the order of `NAMES`, and the chance from which a cell is filled."""
+    """The weights of the numbers, in the order of `NAMES`, and the chance below which a cell is emptied."""
     told = json.loads(files("quoth.tables").joinpath("chances.json").read_text("utf-8"))
     return tuple(told["weights"][name] for name in NAMES), told["least"]
 
@@ -107,31 +100,24 @@ class Comparison:
     def add(self, row: Row) -> None:
         """Takes in a row."""
         for name, cell in row.cells.items():
-            self._columns[name][1].add(cell.rivals)
+            self._columns[name][1].add(cell.likeliest)
 
     def decided(self, row: Row) -> Row:
-        """The row with the cells that are sure by comparison, without what they were chosen from."""
+        """The row without the cells that the others of their columns speak against. A column with a threshold of its
+        own keeps them."""
         return replace(row, cells={name: self._decided(name, cell) for name, cell in row.cells.items()})
 
     def _decided(self, name: str, cell: Cell) -> Cell:
-        if not cell.rivals:
-            return cell
         weights, least = fitted()
-        shares = [chance(weights, each) for each in self.numbers(name, cell)]
-        share, at = max((share, -at) for at, share in enumerate(shares))
-        best, wanted = replace(cell.rivals[-at], probability=share, known=()), self._columns[name][0].threshold
-        if share >= (least if wanted is None else wanted):
-            return replace(best, status="answered", read_as=cell.read_as)
-        return Cell(status="unsure", candidate=best, read_as=cell.read_as)
+        found, is_given = replace(cell, likeliest=None), self._columns[name][0].threshold is not None
+        if not cell.text or cell.likeliest is None or is_given or chance(weights, self.numbers(name, cell)) >= least:
+            return found
+        return Cell(status="unsure", candidate=replace(found, status="unsure", read_as=""), read_as=cell.read_as)
 
-    def numbers(self, name: str, cell: Cell) -> list[list[float]]:
-        """The numbers of each phrase that may fill a cell of this column."""
-        column, profile = self._columns[name]
-        return [numbers(each, cell.rivals, column, profile) for each in cell.rivals]
-
-
-def _best(phrases: Sequence[Cell]) -> Cell | None:
-    return max(phrases, key=lambda each: each.probability, default=None)
+    def numbers(self, name: str, cell: Cell, phrase: Cell | None = None) -> list[float]:
+        """The numbers of a phrase of a cell of this column, which has a likeliest one; by default of that."""
+        assert cell.likeliest is not None
+        return numbers(phrase or cell.likeliest, cell.likeliest, *self._columns[name])
 
 
 def _words(text: str) -> list[str]:
