@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -57,20 +56,22 @@ class Profile:
     """The words before the likeliest phrases of a column."""
 
     def __init__(self) -> None:
-        self._rows, self._weight, self._weights = 0, 0.0, Counter[str]()
+        self._rows, self._weight = 0, 0.0
+        self._weights = dict[str, float]()
 
     def add(self, phrase: Cell | None) -> None:
         """Takes in the phrase of a row, if it has one."""
         self._rows += 1
         if phrase is not None:
             self._weight += phrase.probability
-            self._weights[around(phrase).last] += phrase.probability
+            last = around(phrase).last
+            self._weights[last] = self._weights.get(last, 0.0) + phrase.probability
 
     def agreement(self, phrase: Cell, own: Cell) -> tuple[float, float]:
         """Of a phrase of the row whose likeliest one is `own`, the share of the other rows' weights, and of one more,
         that have the words before it: few rows say little. And the mean of these weights."""
         last = around(phrase).last
-        same = self._weights[last] - (own.probability if around(own).last == last else 0.0)
+        same = self._weights.get(last, 0.0) - (own.probability if around(own).last == last else 0.0)
         others = self._weight - own.probability
         return max(same, 0.0) / (others + 1), max(others, 0.0) / max(self._rows - 1, 1)
 
