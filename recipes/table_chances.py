@@ -184,7 +184,10 @@ def main() -> None:
     if not given.rows.exists():
         ask(own, given.reader, given.dtype, given.rows)
     lines = map(json.loads, given.rows.read_text("utf-8").splitlines())
-    cells = [Asked(*known, Cell.from_dict(cell), [*map(Cell.from_dict, phrases)]) for *known, cell, phrases in lines]
+    cells = [
+        Asked(row, name, gone, field, Cell.from_dict(cell), [*map(Cell.from_dict, phrases)])
+        for row, name, gone, field, cell, phrases in lines
+    ]
     made = dict(tables(cells, own.columns))
     every = [each for table in made.values() for each in table]
     names = sorted({each.column for each in cells})
