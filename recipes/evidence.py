@@ -6,8 +6,8 @@
     python recipes/evidence.py save runs/branch/last.pt adapters/reader
     python recipes/evidence.py lines examples.jsonl.xz lines.jsonl.gz --count 5000  # for `quoth train reader`
 
-A line of questions has `question`, `title`, `text`, and `evidence`, the character ranges that answer, if any do; `short`
-those of the shortest answers in them, if they are known.
+A line of questions has `question`, `title`, `text`, and `evidence`, the character ranges that answer, if any do; and
+`short`, those of the shortest answers in them, if they are known.
 `ranker.pt` has the weights of ms-marco-MiniLM-L-12-v2 as its authors name them (`bert.…`, `classifier.…`).
 
 The teacher is that ranker, fine-tuned. A step shows eight questions with a window around their evidence and one or two
@@ -130,6 +130,7 @@ def reading_lines(rows: Sequence[Mapping[str, Any]], count: int) -> Iterator[dic
         low, high = window(row["text"], row["evidence"], rng)
         title = "" if rng.random() < 0.25 else row["title"]
         others = [*row["others"][:3], *row["beside"][:2]]
+        others = rng.sample(others, min(3, len(others)))
         evidence, short = (
             [[max(start, low) - low, min(end, high) - low] for start, end in row[name] if end > low and start < high]
             for name in ("evidence", "short")
@@ -138,7 +139,7 @@ def reading_lines(rows: Sequence[Mapping[str, Any]], count: int) -> Iterator[dic
         yield {
             "title": title, "context": text, "question": row["question"], "evidence": evidence,
             "answers": [{"text": text[start:end], "start": start} for start, end in short],
-            "negatives": [{"title": title and own, "context": text} for own, text in rng.sample(others, min(3, len(others)))],
+            "negatives": [{"title": title and own, "context": each} for own, each in others],
         }  # fmt: skip
 
 

@@ -180,7 +180,8 @@ PICKER = """
 window.written = [];
 window.isFull = false;
 window.showSaveFilePicker = async options => ({name: options.suggestedName, createWritable: async () => ({
-  write: async content => { if (window.isFull) throw Error("full"); window.written.push(content); }, close: async () => {}})});
+  write: async content => { if (window.isFull) throw Error("full"); window.written.push(content); },
+  close: async () => {}})});
 """
 
 

@@ -22,10 +22,10 @@ from quoth.errors import CorruptionError, InputError, nearest
 from quoth.index.finder import Finder
 from quoth.reader.answering import TEXTS_AT_A_TIME, Find, predictions
 from quoth.reader.spans import AT_A_TIME, SpanReader
-from quoth.records import Passage
+from quoth.records import Passage, Predictions
 from quoth.tables.cells import UNREADABLE, Cell, Row, cell_of, surest
 from quoth.tables.columns import Column
-from quoth.tables.rivals import rivals_of
+from quoth.tables.likeliest import phrases_of
 
 UNMATCHED = 0.01
 """The score of a passage that has no word of the question, as a share of the best one's; as in a fusion of rankings."""
@@ -120,9 +120,13 @@ class Asker:
             least = self._reader.config.defaults.min_probability if column.threshold is None else column.threshold
             found = predictions(read, spans, self._reader.config, RIVALS, math.inf if least and may_be_name else least)
             cell = replace(cell_of(found, column), read_as=text if text != given.strip() else "")
-            rivals = () if may_be_name else rivals_of(read, spans, found.sentences, self._reader.config, column)
-            cells.setdefault(column.name, []).append(replace(cell, rivals=rivals))
+            likeliest = max(self.phrases(read, spans, found, column), key=lambda each: each.probability, default=None)
+            cells.setdefault(column.name, []).append(replace(cell, likeliest=likeliest))
         return {name: surest(own) for name, own in cells.items()}
+
+    def phrases(self, read: Sequence[Source], spans: Sequence[Spans], found: Predictions, column: Column) -> list[Cell]:
+        """The best phrases that the column's type allows; what was found are the answers."""
+        return phrases_of(read, spans, found.sentences, self._reader.config, column)
 
     def _read(self, texts: Sequence[str], passages: Sequence[Passage]) -> Iterator[tuple[list[Source], list[Spans]]]:
         """What is read for each question: the first passages; and the others if these leave it open."""

@@ -22,6 +22,7 @@ CONFIRMED = "confirmed"
 """The status of a cell that a person confirmed or corrected."""
 OTHERS = 2
 """Further answers that are kept of a cell."""
+_CELLS = "candidate", "likeliest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class Cell:
     type, None if that is uncertain. `status` and `probability` are those of an answer, `evidence` its best places as
     JSON has them. Of an empty cell, `candidate` is what came nearest; `others` are further answers. `read_as` is the
     question if words were misspelt. `gone` is what a person had confirmed of documents that say it no longer. Until the
-    column's cells are compared (`tables.compare`), `rivals` are the phrases that may fill the cell, likeliest first,
-    and `known` is what the reader knows of each.
+    column's cells are compared (`tables.compare`), `likeliest` is the likeliest phrase of the column's type, sure or
+    not, and `known` what the reader knows of it.
     """
 
     text: str = ""
@@ -45,24 +46,24 @@ class Cell:
     read_as: str = ""
     others: tuple[Cell, ...] = ()
     gone: str | None = None
-    rivals: tuple[Cell, ...] = ()
+    likeliest: Cell | None = None
     known: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The cell as JSON has it."""
         known: dict[str, Any] = {name: getattr(self, name) for name in ("text", "value", "probability", "status")}
         known["evidence"] = [*self.evidence]
-        more: dict[str, Any] = {"candidate": self.candidate and self.candidate.to_dict(), "read_as": self.read_as}
-        more |= {name: [each.to_dict() for each in getattr(self, name)] for name in ("others", "rivals")}
+        more: dict[str, Any] = {name: (cell := getattr(self, name)) and cell.to_dict() for name in _CELLS}
+        more |= {"read_as": self.read_as, "others": [each.to_dict() for each in self.others]}
         more |= {"known": [*self.known], "gone": self.gone}
         return known | {name: said for name, said in more.items() if said or (name == "gone" and said is not None)}
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> Cell:
         """The cell that `to_dict` wrote."""
-        candidate = cls.from_dict(known["candidate"]) if "candidate" in known else None
-        cells = {name: tuple(map(cls.from_dict, known.get(name, ()))) for name in ("others", "rivals")}
-        own = {"evidence": tuple(known["evidence"]), "known": tuple(known.get("known", ())), "candidate": candidate}
+        cells: dict[str, Any] = {name: cls.from_dict(known[name]) for name in _CELLS if name in known}
+        cells["others"] = tuple(map(cls.from_dict, known.get("others", ())))
+        own = {"evidence": tuple(known["evidence"]), "known": tuple(known.get("known", ()))}
         return cls(**{**known, **cells, **own})
 
     def shown(self) -> Iterator[Cell]:
@@ -73,10 +74,9 @@ class Cell:
 
     def placed(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Cell:
         """The cell with its places changed, those of its candidates too."""
-        candidate = self.candidate.placed(change) if self.candidate else None
-        others, rivals = (tuple(each.placed(change) for each in cells) for cells in (self.others, self.rivals))
-        evidence = tuple(map(change, self.evidence))
-        return replace(self, evidence=evidence, candidate=candidate, others=others, rivals=rivals)
+        cells = {name: (cell := getattr(self, name)) and cell.placed(change) for name in _CELLS}
+        others, evidence = tuple(each.placed(change) for each in self.others), tuple(map(change, self.evidence))
+        return replace(self, evidence=evidence, others=others, **cells)
 
     def settled(self, column: Column, orders: Orders) -> Cell:
         """The cell with the date that it says where the column's others tell the day from the month."""
