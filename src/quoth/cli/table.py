@@ -113,8 +113,8 @@ def table(
     \b
     Example:
       quoth table contracts.quoth questions.txt -o contracts.xlsx
-      quoth table contracts.quoth questions.toml -o contracts.html --files contracts/
-      quoth table contracts.quoth questions.toml -o contracts.xlsx --since 2026-03-01
+      quoth table contracts.quoth questions.toml -o t.html --files contracts/
+      quoth table contracts.quoth questions.toml -o t.xlsx --since 2026-03-01
       quoth table atlas.quoth questions.txt --by country --json
     """
     from quoth.tables.columns import read_columns
