@@ -47,6 +47,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.transformer import tensors
 from quoth.hub import locate
 from quoth.reader.config import ReaderConfig
+from quoth.reader.evidence_loss import OF_TAUGHT, Marks, by_passage, marked_loss, relevance_distillation
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.spans import Reading, query_ids, windows
 from quoth.reader.weights import load_reader, save_reader
@@ -61,9 +62,8 @@ SHORTEST, LONGEST = 400, 900
 """Characters of a window."""
 FROZEN, HEAD_RATE = 3, 15
 """Layers of the teacher that are not trained; how much faster the new head learns."""
-TAUGHT, MEMORY, TEMPERATURE = 0.7, 0.995, 2.0
-"""The share of what the teacher learned that is kept; of the moving average that a step keeps; of the softmax that the
-branch learns."""
+TAUGHT, MEMORY = 0.7, 0.995
+"""The share of what the teacher learned that is kept; of the moving average that a step keeps."""
 BESIDE = 750
 """Characters of a passage that does not answer."""
 BRANCHED = ("branch.", "pooler.", "relevance.", "evidence.")
@@ -196,17 +196,6 @@ class Questions:
         return [*own, *(("" if untitled else title, text, []) for title, text in list(dict.fromkeys(others))[:5])]
 
 
-class Marks(NamedTuple):
-    """What a network says of a step's inputs, and the truth: relevance, whether a passage has evidence; by token,
-    log odds, evidence, and whether its passage has any."""
-
-    relevance_B: Tensor
-    has_B: Tensor
-    logits_N: Tensor
-    target_N: Tensor
-    has_N: Tensor
-
-
 def marks(model: SpanReaderModel, batch: dict[str, Tensor], shown: Shown) -> Marks:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         with torch.set_grad_enabled(torch.is_grad_enabled() and not model.config.evidence_layers):
@@ -214,46 +203,19 @@ def marks(model: SpanReaderModel, batch: dict[str, Tensor], shown: Shown) -> Mar
         relevance_B, evidence_BT = model.marked(states_BTH, batch["attention_mask"])
     parts = list(zip(shown.readings, shown.marks, strict=True))
     logits = [evidence_BT[i, each.body : each.body + len(own)] for i, (each, own) in enumerate(parts)]
-    has_B = torch.tensor([bool(own.any()) for own in shown.marks])
     lengths_B = torch.tensor([len(own) for own in shown.marks])
-    target_N = torch.from_numpy(np.concatenate(shown.marks).astype(np.float32))
-    return Marks(relevance_B.float(), has_B, torch.cat(logits).float(), target_N, has_B.repeat_interleave(lengths_B))
+    passage_N = torch.arange(len(parts)).repeat_interleave(lengths_B)
+    return Marks(relevance_B.float(), shown.question_B, torch.cat(logits).float(), passage_N)
 
 
-def by_passage(said: Marks, question_B: Tensor) -> Tensor:
-    """Cross-entropy of the passages with evidence among those of a question, and none of them (log odds 0)."""
-    losses = []
-    for question in question_B.unique():
-        here = question_B == question
-        right = said.relevance_B[here & said.has_B]
-        every = torch.logsumexp(torch.cat([said.relevance_B[here], said.relevance_B.new_zeros(1)]), 0)
-        losses.append(every - (torch.logsumexp(right, 0) if len(right) else 0.0))
-    return torch.stack(losses).mean()
-
-
-def by_token(said: Marks, shares: Mapping[bool, float]) -> Tensor:
-    """Cross-entropy of tokens, with these shares of passages that have evidence and of others."""
-    losses = [
-        share * functional.binary_cross_entropy_with_logits(said.logits_N[at], said.target_N[at])
-        for has, share in shares.items()
-        if (at := said.has_N == has).any()
-    ]
-    return torch.stack(losses).sum()
-
-
-def teacher_loss(said: Marks, taught_B: Tensor, question_B: Tensor) -> Tensor:
-    tokens = functional.binary_cross_entropy_with_logits(said.logits_N, said.target_N)
+def teacher_loss(said: Marks, target_N: Tensor, has_B: Tensor, taught_B: Tensor) -> Tensor:
+    tokens = functional.binary_cross_entropy_with_logits(said.evidence_N, target_N)
     kept = functional.mse_loss(said.relevance_B, taught_B.clamp(-12, 12))
-    return 2 * tokens + 0.2 * by_passage(said, question_B) + 0.1 * kept
+    return 2 * tokens + 0.2 * by_passage(said, has_B) + 0.1 * kept
 
 
-def branch_loss(said: Marks, taught_B: Tensor, question_B: Tensor) -> Tensor:
-    kept, count = 0.1 * functional.mse_loss(said.relevance_B, taught_B), len(question_B.unique())
-    for question in question_B.unique():
-        own, its = (each[question_B == question] / TEMPERATURE for each in (said.relevance_B, taught_B))
-        apart = functional.kl_div(own.log_softmax(0), its.log_softmax(0), log_target=True, reduction="sum")
-        kept = kept + TEMPERATURE**2 * apart / count
-    return 2 * by_token(said, {True: 0.7, False: 0.3}) + 0.05 * by_passage(said, question_B) + 0.5 * kept
+def branch_loss(said: Marks, target_N: Tensor, has_B: Tensor, taught_B: Tensor) -> Tensor:
+    return marked_loss(said, target_N, has_B) + OF_TAUGHT * relevance_distillation(said, taught_B)
 
 
 def ranker(weights: Path | None = None) -> tuple[SpanReaderModel, PairTokenizer]:
@@ -292,7 +254,8 @@ def from_teacher(weights: Path) -> tuple[SpanReaderModel, SpanReaderModel]:
     return made, teacher
 
 
-Loss = Callable[[Marks, Tensor, Tensor], Tensor]
+Loss = Callable[[Marks, Tensor, Tensor, Tensor], Tensor]
+"""Of what a network says, the tokens that are evidence [N], passages that have any [B], the teacher's relevance [B]."""
 
 
 def train(
@@ -331,7 +294,9 @@ def train(
         batch = tensors(pair_arrays(questions.tokenizer, [each.pair for each in shown.readings]), torch.device("cpu"))
         with torch.no_grad():
             taught_B = marks(teacher, batch, shown).relevance_B
-        loss = loss_of(marks(model, batch, shown), taught_B, shown.question_B)
+        target_N = torch.from_numpy(np.concatenate(shown.marks).astype(np.float32))
+        has_B = torch.tensor([bool(own.any()) for own in shown.marks])
+        loss = loss_of(marks(model, batch, shown), target_N, has_B, taught_B)
         loss.backward()
         nn.utils.clip_grad_norm_(trained.values(), 1.0)
         optimizer.step()

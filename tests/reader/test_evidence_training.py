@@ -53,7 +53,7 @@ def test_the_loss_of_marked_passages_by_hand() -> None:
     tokens = [bce(said.evidence_N[at], target_N[at], reduction="none").tolist() for at in range(6)]
     by_token = 0.7 * (tokens[0] + tokens[1]) / 2 + 0.3 * sum(tokens[2:]) / 4
     expected = OF_TOKENS * by_token + OF_PASSAGES * (first + second) / 2
-    assert marked_loss(said, target_N).item() == pytest.approx(expected)
+    assert marked_loss(said, target_N, torch.tensor([True, False, False])).item() == pytest.approx(expected)
 
 
 def test_what_a_teacher_says_of_passages_by_hand() -> None:

@@ -46,10 +46,8 @@ def joined_marks(parts: Sequence[Marks]) -> Marks:
     return Marks(*map(torch.cat, zip(*rows, strict=True)))
 
 
-def marked_loss(said: Marks, target_N: Tensor) -> Tensor:
+def marked_loss(said: Marks, target_N: Tensor, has_B: Tensor) -> Tensor:
     """The loss of passages whose evidence is known: `by_token` and `by_passage`, weighted: scalar."""
-    has_B = torch.zeros(len(said.relevance_B), dtype=torch.bool, device=target_N.device)
-    has_B[said.passage_N[target_N > 0]] = True
     return OF_TOKENS * by_token(said, target_N, has_B, SHARES) + OF_PASSAGES * by_passage(said, has_B)
 
 

@@ -327,8 +327,10 @@ class ReadingTask:
         known_B = torch.tensor([seen.evidence_T is not None for seen in read], device=self.device)
         loss = said.relevance_B.sum() * 0.0
         if known_B.any():
-            marked = np.concatenate([seen.evidence_T for seen in read if seen.evidence_T is not None])
-            loss = loss + marked_loss(said.of(known_B), torch.from_numpy(marked).float().to(self.device))
+            marked = [seen.evidence_T for seen in read if seen.evidence_T is not None]
+            target_N = torch.from_numpy(np.concatenate(marked)).float().to(self.device)
+            has_B = torch.tensor([bool(own.any()) for own in marked], device=self.device)
+            loss = loss + marked_loss(said.of(known_B), target_N, has_B)
         if taught:
             its = joined_marks(taught)
             tokens = token_distillation(said.of(~known_B), its.of(~known_B))
