@@ -91,42 +91,49 @@ def cell(page: Any, row: str, column: int) -> Any:
     return page.locator(f"tbody tr:nth-child({ids.index([*TEXTS][at]) + 1}) td:nth-child({column + 1})")
 
 
-def shown(page: Any) -> list[str]:
-    rows: list[str] = page.locator("tbody tr:visible").evaluate_all("rows => rows.map(row => row.dataset.id)")
-    return rows
+def shows(page: Any, rows: list[str]) -> None:
+    """These rows come to stand first, in this order."""
+    for at, row in enumerate(rows):
+        expect(page.locator("tbody tr:visible").nth(at)).to_have_attribute("data-id", row)
 
 
 def test_rows_are_sorted_and_filtered(corpus: quoth.Corpus, out: Path, opened: Any) -> None:
     make(corpus, out)
     page = opened()
     a, b, c, d = TEXTS
-    assert shown(page) == [a, b, c, d]
+    shows(page, [a, b, c, d])
+    expect(page.locator("tbody tr:visible")).to_have_count(4)
     page.get_by_role("button", name="fee").click()
-    assert shown(page)[:2] == [a, b]
+    shows(page, [a, b])
     page.get_by_role("button", name="fee").click()
-    assert shown(page)[:2] == [b, a]
+    shows(page, [b, a])
     page.get_by_role("button", name="Document").click()
     facet = page.locator("th:nth-child(5) .facet")
     facet.locator("summary").click()
+    expect(facet.locator("label")).to_have_count(5)
     labels = facet.locator("label").all_inner_texts()
     assert [" ".join(each.split()) for each in labels] == ["(empty) 2", "Dora 2", "Carl 1", "Eve 1", "Gil 1"]
     facet.get_by_label("Dora").check()
-    assert shown(page) == [a, c]
+    shows(page, [a, c])
+    expect(page.locator("tbody tr:visible")).to_have_count(2)
     expect(page.locator("#count")).to_have_text("2 of 4 rows")
     page.get_by_label("Find").fill("nobody")
-    assert shown(page) == [c]
+    shows(page, [c])
+    expect(page.locator("tbody tr:visible")).to_have_count(1)
     page.get_by_label("Find").fill("")
     facet.get_by_label("Dora").uncheck()
     page.keyboard.press("Escape")
     page.locator("th:nth-child(4) .facet summary").click()
     page.get_by_role("textbox", name="from").fill("1000")
-    assert shown(page) == [b]
+    shows(page, [b])
+    expect(page.locator("tbody tr:visible")).to_have_count(1)
     page.get_by_role("textbox", name="from").fill("")
     page.get_by_role("textbox", name="to").fill("1000")
-    assert shown(page) == [a]
+    shows(page, [a])
+    expect(page.locator("tbody tr:visible")).to_have_count(1)
     page.get_by_role("textbox", name="to").fill("")
     page.get_by_label("Rows with").select_option("confirmed")
-    assert shown(page) == []
+    expect(page.locator("tbody tr:visible")).to_have_count(0)
 
 
 def test_cells_are_corrected_and_taken_up(corpus: quoth.Corpus, out: Path, opened: Any, tmp_path: Path) -> None:
@@ -196,6 +203,7 @@ def test_a_chosen_file_is_written_at_once(corpus: quoth.Corpus, out: Path, opene
     cell(page, "a", 2).locator("button").click()
     page.locator("aside").get_by_role("button", name="Not stated").click()
     expect(page.get_by_role("button", name="Save 2 corrections")).to_be_disabled()
+    page.wait_for_function("window.written.length === 2")
     first, second = (json.loads(each)["corrections"] for each in page.evaluate("window.written"))
     assert [each["text"] for each in first] == ["Ann Baker"]
     assert [(each["document_id"], each["column"], each["text"]) for each in second] == [
@@ -217,7 +225,8 @@ def test_what_is_gone_is_shown(corpus: quoth.Corpus, out: Path, opened: Any, tmp
     make(corpus, out)
     page = opened()
     page.get_by_label("Rows with").select_option("gone")
-    assert shown(page) == ["a"]
+    shows(page, ["a"])
+    expect(page.locator("tbody tr:visible")).to_have_count(1)
     page.locator("tbody tr:visible td:nth-child(2) button").click()
     expect(page.locator("aside p.gone")).to_contain_text("was confirmed as “Ann Baker” before the document changed")
     expect(page.locator("aside mark").first).to_have_text("Eve Fox")
