@@ -50,6 +50,7 @@ from quoth.reader.config import ReaderConfig
 from quoth.reader.evidence_loss import OF_TAUGHT, Marks, by_passage, marked_loss, relevance_distillation
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.spans import Reading, query_ids, windows
+from quoth.reader.training import tokens_in
 from quoth.reader.weights import load_reader, save_reader
 from quoth.records import Document
 from quoth.text.passages import WHOLE
@@ -169,11 +170,9 @@ class Questions:
                 body = Tokens.of(text, self.tokenizer.pieces([text])[0])
                 query = query_ids(self.tokenizer, row["question"], self.config.query_tokens)
                 reading = windows(self.tokenizer, self.config, query, ids, body)[0]
-                first_T, last_T = reading.offsets_T2.T
-                inside = [(last_T > start) & (first_T < end) for start, end in evidence]
                 readings.append(reading)
                 owner.append(question)
-                marks.append(np.any(inside, axis=0) if inside else np.zeros(len(first_T), bool))
+                marks.append(tokens_in(reading, evidence))
         return Shown(readings, torch.tensor(owner), marks)
 
     def _passages(self, row: Mapping[str, Any], rng: random.Random) -> list[tuple[str, str, list[Range]]]:
@@ -201,11 +200,8 @@ def marks(model: SpanReaderModel, batch: dict[str, Tensor], shown: Shown) -> Mar
         with torch.set_grad_enabled(torch.is_grad_enabled() and not model.config.evidence_layers):
             states_BTH = model.shared(batch)
         relevance_B, evidence_BT = model.marked(states_BTH, batch["attention_mask"])
-    parts = list(zip(shown.readings, shown.marks, strict=True))
-    logits = [evidence_BT[i, each.body : each.body + len(own)] for i, (each, own) in enumerate(parts)]
-    lengths_B = torch.tensor([len(own) for own in shown.marks])
-    passage_N = torch.arange(len(parts)).repeat_interleave(lengths_B)
-    return Marks(relevance_B.float(), shown.question_B, torch.cat(logits).float(), passage_N)
+    bodies = [slice(each.body, each.body + len(each.offsets_T2)) for each in shown.readings]
+    return Marks.cut(relevance_B, evidence_BT, shown.question_B, bodies)
 
 
 def teacher_loss(said: Marks, target_N: Tensor, has_B: Tensor, taught_B: Tensor) -> Tensor:

@@ -39,6 +39,20 @@ Place = Annotated[
         help="A corpus folder made by quoth index; or its URL (s3://, gs://, …), whose files are copied first.",
     ),
 ]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="WHEN",
+        help="Show which cells changed since this snapshot of the corpus, or the last one by a date (2026-03-01).",
+    ),
+]
+Watch = Annotated[
+    float | None,
+    typer.Option(
+        "--watch", metavar="SECONDS", min=0.1, help="Look for a new snapshot every so many seconds, until Ctrl-C."
+    ),
+]
 Corrections = Annotated[
     Path | None,
     typer.Option(
@@ -70,20 +84,8 @@ def table(
         str | None,
         typer.Option("--by", metavar="FIELD", help="A row is all documents with the same value of this metadata."),
     ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="WHEN",
-            help="Show which cells changed since this snapshot of the corpus, or the last one by a date (2026-03-01).",
-        ),
-    ] = None,
-    watch: Annotated[
-        float | None,
-        typer.Option(
-            "--watch", metavar="SECONDS", min=0.1, help="Look for a new snapshot every so many seconds, until Ctrl-C."
-        ),
-    ] = None,
+    since: Since = None,
+    watch: Watch = None,
     files: Annotated[Path | None, FILES] = None,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="In .html, show places in the PDFs of --files as pictures.")

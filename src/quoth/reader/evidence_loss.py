@@ -32,6 +32,14 @@ class Marks(NamedTuple):
     evidence_N: Tensor
     passage_N: Tensor
 
+    @classmethod
+    def cut(cls, relevance_B: Tensor, evidence_BT: Tensor, question_B: Tensor, bodies: Sequence[slice]) -> Marks:
+        """Those of inputs, each with its passage's tokens alone."""
+        evidence = [row[body] for row, body in zip(evidence_BT, bodies, strict=True)]
+        lengths_B = torch.tensor([*map(len, evidence)], device=question_B.device)
+        passage_N = torch.arange(len(evidence), device=question_B.device).repeat_interleave(lengths_B)
+        return cls(relevance_B.float(), question_B, torch.cat(evidence).float(), passage_N)
+
     def of(self, chosen_B: Tensor) -> Marks:
         """Those of some passages."""
         chosen_N, number_B = chosen_B[self.passage_N], chosen_B.cumsum(0) - 1

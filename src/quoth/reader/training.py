@@ -96,17 +96,20 @@ class Inputs:
         query, title = self._queries[number], self._titles[passage.title]
         shown = windows(self.tokenizer, self.config, query, title, Tokens.of(passage.text, self._texts[passage.text]))
         found = [
-            Input(each, right_spans(each, answers, self.config.span_width), tokens_in(each, evidence)) for each in shown
+            Input(
+                each,
+                right_spans(each, answers, self.config.span_width),
+                None if evidence is None else tokens_in(each, evidence),
+            )
+            for each in shown
         ]
         return max(
             found, key=lambda seen: (len(seen.right_R2) > 0, seen.evidence_T is not None and seen.evidence_T.any())
         )
 
 
-def tokens_in(reading: Reading, ranges: Sequence[tuple[int, int]] | None) -> NDArray[np.bool_] | None:
+def tokens_in(reading: Reading, ranges: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
     """Which tokens of a passage lie in any of these character ranges: [T]."""
-    if ranges is None:
-        return None
     first_T, last_T = reading.offsets_T2.T
     inside_T = np.zeros(len(first_T), np.bool_)
     for start, end in ranges:
@@ -350,11 +353,7 @@ class ReadingTask:
                 return odds_BTW, []
             odds_BTW, relevance_B, evidence_BT = model.scores(batch, legal)
         bodies = [slice(seen.reading.body, seen.reading.body + len(seen.reading.offsets_T2)) for seen in read]
-        evidence = [row[body] for row, body in zip(evidence_BT, bodies, strict=True)]
-        lengths = torch.tensor([*map(len, evidence)])
-        passage_N = torch.arange(len(read)).repeat_interleave(lengths)
-        places = question_B.to(self.device), torch.cat(evidence).float(), passage_N.to(self.device)
-        return odds_BTW, [Marks(relevance_B.float(), *places)]
+        return odds_BTW, [Marks.cut(relevance_B, evidence_BT, question_B.to(self.device), bodies)]
 
     def _taught(self, read: Sequence[Input], number: int, step: int) -> list[Input] | None:
         """The teacher's inputs of an example's windows, none without a teacher; None if its question in full leaves
