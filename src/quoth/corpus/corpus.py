@@ -301,7 +301,7 @@ class Corpus(CorpusView):
         of source files forgets the documents that are gone.
 
         Raises:
-            CorruptionError: A segment is damaged: compacting would lose its readable part. Or the record is damaged.
+            CorruptionError: A segment is damaged, so that compacting would lose its readable part, or that record is.
             InputError: This object was opened to read one snapshot.
             LockedError: Another process is writing or embedding.
 
