@@ -214,7 +214,7 @@ def delete(
         str | None, typer.Option("--where", metavar="CONDITION", help="All whose metadata match: \"owner = 'press'\".")
     ] = None,
 ) -> None:
-    """Delete documents by id or by condition, all in one commit or none.
+    """Delete documents by id or condition, in one commit.
 
     quoth compact then removes them from disk. Those whose files are still in their folder are named: the next quoth
     sync of it reads them again.
