@@ -74,9 +74,9 @@ def searches(search: Search, depth: Callable[[Any], int]) -> System[Any]:
 def searching(given: Given) -> Callable[[str, Options], Search]:
     """How a system is asked, by its name and options.
 
-    A Zero-NeR recognises the entities itself; with `told=true` they are given, with `keys=idf` or `random` they are
-    given and each passage has a single key, with `mode=hybrid` BM25 joins. Another model is asked by its own vectors,
-    or, with one of these options, as a Zero-NeR with its encoder.
+    A Zero-NeR recognises the entities itself; with `told=true` they are given, unless it asks with the whole question,
+    with `keys=idf` or `random` they are given and each passage has a single key, with `mode=hybrid` BM25 joins. Another
+    model is asked by its own vectors, or, with one of these options, as a Zero-NeR with its encoder.
     """
 
     @cache
@@ -93,7 +93,7 @@ def searching(given: Given) -> Callable[[str, Options], Search]:
             return single_key_search(model, keys, given.seed)
         if own or mode is not None:
             return lambda text, entity, k: model.search(text, k, mode or "dense")
-        return by_entity(model) if told else by_text(model)
+        return by_entity(model) if told and model.encoder.config.ask_with != "question" else by_text(model)
 
     return search
 

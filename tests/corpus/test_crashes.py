@@ -20,6 +20,7 @@ import quoth.corpus.sync as module
 from commands import Run
 from crashes import Disk, Tree, kills, recorded, write_tree
 from quoth import Corpus, Document
+from quoth.corpus.manifest import LOCK
 from quoth.corpus.sync import sync
 
 KILLS = int(os.environ.get("QUOTH_TEST_KILLS", "6"))
@@ -116,6 +117,25 @@ def test_every_kill_of_a_sync(tmp_path: Path) -> None:
         Corpus.open(path).verify()
         assert not [*path.rglob("*.tmp")]
     assert seen == {2, 3, 4, 5}  # two files are changed in each of two commits, and the third deletes
+
+
+def test_after_any_kill_compacting_leaves_nothing_of_what_was_deleted(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "made" / "c.quoth")
+    sync(corpus, put(tmp_path / "made" / "notes", {"quokka.txt": "Quuxical.", "b.md": "Two.", "d.jsonl": "x quuz"}))
+    corpus.delete(["quokka.txt", "d.jsonl-1"])
+    found = states_of(corpus.path, corpus.compact)
+    assert len(found) > 20
+    for number, tree in enumerate(found):
+        path = write_tree(tree, tmp_path / str(number) / "c.quoth")
+        killed = Corpus.open(path)
+        killed.verify()
+        assert documents(path) == {"b.md": "Two.", "d.jsonl-0": "x"}
+        killed.compact()
+        killed.verify()
+        files = (file for file in path.rglob("*") if file.is_file() and file.name != LOCK)  # which has random bytes
+        assert not [file for file in files if b"qu" in file.read_bytes().lower()]
+        sync(killed, put(path.parent / "notes", {"b.md": "Two.", "d.jsonl": "x quuz"}))
+        assert documents(path) == {"b.md": "Two.", "d.jsonl-0": "x", "d.jsonl-1": "quuz"}
 
 
 def by_snapshot(path: Path) -> dict[int, dict[str, str]]:

@@ -22,6 +22,7 @@ from quoth import Corpus, Document, read_documents
 from quoth.corpus.manifest import LOCK
 from quoth.corpus.sync import Synced, sync
 from quoth.errors import CorruptionError, FileWarning, InputError
+from quoth.index.key_store import follow
 from quoth.storage import WriterLock, encode_json, sha256_bytes
 from quoth_sources import worker
 
@@ -49,6 +50,12 @@ def write(file: Path, text: str) -> None:
 
 def documents(corpus: Corpus) -> dict[str, str]:
     return {each.id: each.text for each in Corpus.open(corpus.path).documents()}
+
+
+def everything(corpus: Path) -> bytes:
+    """Every name and every byte in a corpus's folder."""
+    files = (path for path in corpus.rglob("*") if path.is_file() and path.name != LOCK)  # which has random bytes
+    return b"\n".join(bytes(file.relative_to(corpus)) + file.read_bytes() for file in files)
 
 
 def rows(*records: dict[str, str]) -> str:
@@ -439,6 +446,84 @@ def test_what_is_not_a_file_s_fault_is_not_remembered(corpus: Corpus, folder: Pa
 
 
 @pytest.fixture
+def press(corpus: Corpus, folder: Path) -> list[str]:
+    """A folder in the corpus of which a part is the press's: their names, words and digests, as patterns."""
+    (folder / "zimtpress").mkdir()
+    texts = {"zimtpress/a.md": "# Quagmaier\n\nQuilpwort ganz.", "zimtpress/b.md": "Quazzelbaum."}
+    for name, text in texts.items():
+        write(folder / name, f"---\nowner: zimtpress\n---\n{text}\n")
+    write(folder / "own.md", "---\nowner: others\n---\nOurs.\n")
+    theirs = {"id": "zimt2", "text": "Quendel.", "owner": "zimtpress"}
+    write(folder / "rows.jsonl", rows({"id": "1", "text": "One.", "owner": "others"}, theirs))
+    write(folder / "zimtpress" / "bad.jsonl", "{")
+    for number in range(4):  # the record is of several parts
+        write(folder / f"more-{number}.txt", "More.")
+        sync(corpus, folder)
+    record = json.loads((corpus.path / "origins-1.json").read_text())[folder.name]
+    files = [record[name] for name in (*texts, "rows.jsonl")]
+    digests = [each["digest"] for each in files] + [dict(each["documents"]).popitem()[1] for each in files]
+    return ["zimt", "Quagm", "Quilp", "Quazz", "Quend", *digests]
+
+
+def held(corpus: Corpus, probes: list[str]) -> set[str]:
+    content = everything(corpus.path)
+    return {probe for probe in probes if probe.encode() in content}
+
+
+def test_compacting_leaves_nothing_of_what_was_deleted(
+    corpus: Corpus, folder: Path, press: list[str], run: Run
+) -> None:
+    assert held(corpus, press) == {*press}
+    for wrong in ([], ["--where", "owner = 'nobody'"]):
+        assert run("delete", corpus.path, *wrong)[0] == 2
+    code, _, told = run("delete", corpus.path, "--where", "owner = 'zimtpress'")
+    still = f"3 files are still in {folder} (rows.jsonl, zimtpress/a.md, zimtpress/b.md); quoth sync reads them again"
+    assert (code, still in told) == (0, True), told
+    for left in ("repair/000000000000", "keys/model/000000000000.tmp"):  # by a repair, and an embed, that were killed
+        (corpus.path / left).mkdir(parents=True)
+        (corpus.path / left / "documents.bin").write_bytes(b"Quilpwort")
+    corpus.refresh()
+    corpus.compact()
+    follow(corpus)
+    assert held(corpus, press) == set()
+    corpus.verify()
+    left = documents(corpus)
+    write(folder / ".quothignore", "zimtpress\n")
+    done = sync(corpus, folder)
+    assert (done.changed, done.new, done.deleted) == (["rows.jsonl"], [], [])  # as the file has it
+    assert documents(corpus) == left | {"zimt2": "Quendel."}
+    (folder / ".quothignore").unlink()
+    assert sync(corpus, folder).new == ["zimtpress/a.md", "zimtpress/b.md"]
+
+
+def test_a_folder_of_which_nothing_is_left_is_forgotten(corpus: Corpus, folder: Path) -> None:
+    write(folder / "a.txt", "One.")
+    write(folder / "empty.jsonl", "")
+    sync(corpus, folder)
+    corpus.delete(["a.txt"])
+    corpus.compact()
+    assert held(corpus, ["notes", "a.txt"]) == {"notes"}  # which has an empty file
+    (folder / "empty.jsonl").unlink()
+    sync(corpus, folder)
+    corpus.delete(["a.txt"])
+    corpus.compact()
+    assert held(corpus, ["notes", "a.txt"]) == set()
+
+
+def test_a_damaged_record_is_not_compacted(corpus: Corpus, folder: Path, press: list[str]) -> None:
+    corpus.delete(["zimt2"])
+    for file in corpus.path.glob("origins-*"):
+        file.write_bytes(b"")
+    before = everything(corpus.path)
+    with pytest.raises(CorruptionError, match=r"origins-\d\.json: 0 bytes.*quoth repair"):
+        corpus.compact()
+    assert everything(corpus.path) == before
+    Corpus.repair(corpus.path)
+    Corpus.open(corpus.path).compact()
+    assert not held(corpus, ["zimt2", "Quendel"])
+
+
+@pytest.fixture
 def older(corpus: Corpus, folder: Path) -> Corpus:
     """A corpus of before, with its records beside the documents, in the formats of then."""
     for name in ("a.txt", "b.txt", "c.txt", "d.txt"):
@@ -477,6 +562,21 @@ def test_the_records_of_a_corpus_of_before_are_taken_over(older: Corpus, folder:
     assert not [*older.path.glob("sync.json"), *older.path.glob("origins.json")]
     assert sync(older, folder).changed == ["a.txt"]
     older.verify()
+
+
+def test_compacting_forgets_what_is_gone_in_the_records_of_before_too(older: Corpus, folder: Path) -> None:
+    older.delete(["b.txt"])
+    older.compact()
+    [record] = older.path.glob("origins-?.json")
+    assert json.loads(record.read_text())[folder.name].keys() == {"a.txt", "c.txt"}
+    assert not [*older.path.glob("sync.json"), *older.path.glob("origins.json")]
+    (folder / "c.txt").unlink()
+    done = sync(older, folder)
+    assert (done.new, done.deleted, sorted(documents(older))) == (
+        ["b.txt", "d.txt"],
+        ["c.txt"],
+        ["a.txt", "b.txt", "d.txt"],
+    )
 
 
 @pytest.mark.parametrize("name", ["sync.json", "origins.json"])

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from asking import given, plain
@@ -85,6 +86,7 @@ class Told:
     def __init__(self, corpus: Corpus) -> None:
         self.passages = list(corpus.passages())
         self.asked: list[tuple[str, Sequence[str | Range] | None]] = []
+        self.encoder = SimpleNamespace(config=SimpleNamespace(ask_with="entity"))
 
     def search(self, query: str, k: int, *, entities: Sequence[str | Range] | None = None) -> list[Hit]:
         self.asked.append((query, entities))
@@ -286,3 +288,6 @@ def test_the_command_asks_a_model_with_and_without_the_entity(
     assert "| entities; read: 5; passages: 4; answerable: 3; covered: 3 | examples |" in shown
     assert "| quoth-zero-ner | 3 |" in shown
     assert "IDF" in shown
+    told.encoder.config.ask_with, told.asked = "question", []  # the whole question, whatever its entity
+    assert main([*asked, "--set", "covered=true"]) == 0
+    assert {entities for _, entities in told.asked} == {None}

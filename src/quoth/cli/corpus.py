@@ -14,7 +14,7 @@ import typer
 from quoth.cli.embed import make_vectors, tell_late
 from quoth.cli.find import make_indexes
 from quoth.cli.info import bytes_of
-from quoth.cli.inputs import Gone, Inputs
+from quoth.cli.inputs import Gone, Inputs, tell_remaining
 from quoth.cli.models import changing, contents, open_corpus
 from quoth.cli.options import (
     BadInputs,
@@ -207,16 +207,31 @@ def replace(
 @app.command(rich_help_panel=PANEL)
 def delete(
     directory: ChangedCorpus,
-    ids: Annotated[list[str], typer.Argument(metavar="IDS", help="Document ids, as shown by quoth list.")],
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[IDS]...", help="Document ids, as shown by quoth list.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="CONDITION", help="All whose metadata match: \"owner = 'press'\".")
+    ] = None,
 ) -> None:
-    """Delete documents by id, all in one commit or none.
+    """Delete documents by id or condition, in one commit.
+
+    quoth compact then removes them from disk. Those whose files are still in their folder are named: the next quoth
+    sync of it reads them again.
 
     \b
     Example:
       quoth delete wiki.quoth greece-1 greece-2
+      quoth delete library.quoth --where "owner = 'press'"
     """
     with changing(directory) as corpus:
-        corpus.delete(map(as_utf8, ids))
+        chosen = [*map(as_utf8, ids or []), *(corpus.where(where).ids() if where else [])]
+        if not chosen:
+            none = f"--where {where!r}: no document meets this condition; choose one that some meet"
+            raise InputError(none if where else "no ids; give some, or --where CONDITION")
+        corpus.delete(chosen)
+    if "://" not in directory:
+        tell_remaining(corpus, chosen)
     _state(corpus, directory)
 
 

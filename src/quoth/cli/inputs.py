@@ -3,7 +3,7 @@
 Knows how to count and report them. Does not know formats or how a corpus is stored.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +97,17 @@ class Inputs:
 
         with corpus.recording(origins):
             yield
+
+
+def tell_remaining(corpus: "Corpus", deleted: Iterable[str]) -> None:
+    """Report per folder which files are still there whose documents were deleted."""
+    from quoth.corpus.origins import Origins
+
+    with suppress(CorruptionError):  # everything is committed
+        for folder, names in Origins(corpus).remaining(deleted).items():
+            are, them = ("is", "it") if len(names) == 1 else ("are", "them")
+            again = f"quoth sync reads {them} again; remove {them}, or name {them} in .quothignore there"
+            note(f"{plural(len(names), 'file')} {are} still in {folder} ({few(names)}); {again}")
 
 
 class Gone:

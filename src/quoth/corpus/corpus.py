@@ -297,10 +297,11 @@ class Corpus(CorpusView):
 
         A snapshot being read is released by a later write. A full segment without deletions stays as it is, with its
         rows; the passages of all others get new rows. Vectors and the like are not touched: they are read where they
-        are, and moved by the next `embed` or `quoth compact`. Exact indexes of merged segments are rebuilt.
+        are, and moved by the next `embed` or `quoth compact`. Exact indexes of merged segments are rebuilt. The record
+        of source files forgets the documents that are gone.
 
         Raises:
-            CorruptionError: A segment is damaged: compacting would lose its readable part.
+            CorruptionError: A segment is damaged, so that compacting would lose its readable part, or that record is.
             InputError: This object was opened to read one snapshot.
             LockedError: Another process is writing or embedding.
 

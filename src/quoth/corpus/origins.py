@@ -1,16 +1,17 @@
 """Where the documents of a corpus come from: of which folder, of which file, and what its bytes were.
 
 The record is committed with the documents: the manifest names its files, each of which has what changed since those
-before it, so that a commit writes about as much as changed. A file of the record is written twice. Knows the record,
-and what is gone from a folder: whole files alone, not rows of tables and JSONL files, and only what the corpus still
-has as it was read. Does not know who reads files, or who deletes.
+before it, so that a commit writes about as much as changed; compacting leaves one file, without the documents that the
+corpus no longer has. A file of the record is written twice. Knows the record, and what is gone from a folder: whole
+files alone, not rows of tables and JSONL files, and only what the corpus still has as it was read. Does not know who
+reads files, or who deletes.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -87,6 +88,17 @@ class Origins:
             gone[folder] = [*as_read(self._corpus, missing)]
         return gone
 
+    def remaining(self, deleted: Iterable[str]) -> dict[Path, list[str]]:
+        """Per folder, the files that are still there of which documents were deleted."""
+        beside, ids = self._corpus.path.resolve().parent, {*deleted}
+        found = dict[Path, list[str]]()
+        for place, files in self.record.items():
+            folder = Path(os.path.normpath(beside / place))
+            theirs = [name for name, origin in files.items() if not ids.isdisjoint(origin["documents"])]
+            if there := [name for name in theirs if (folder / name).exists()]:
+                found[folder] = there
+        return found
+
     def changes(self, read: Mapping[Path, Digests], gone: Iterable[str] = ()) -> Changes:
         """What the record lacks of the whole files that were read from each folder, and no longer has: the files that
         `gone` names, and those of which the corpus has no document as it was read, unless `sync` read them."""
@@ -137,6 +149,30 @@ def write_origins(corpus: Path, old: Manifest, changes: Changes) -> tuple[dict[s
         _lay_over(record, later)
     content = encode_json(record if parts else _without_gone(record))
     return *parts, write_twice(origins_path(corpus, old.snapshot + 1), content)
+
+
+def forget_lost(corpus: Path, old: Manifest, is_held: Callable[[str], bool]) -> tuple[dict[str, Any], ...] | None:
+    """Writes the record in one file for the next snapshot, without the documents that the corpus does not hold, and the
+    files and folders that have no other; returns what its manifest says of it, or None if it is so already.
+
+    Of what is left of a file `quoth sync` has no digest then, and reads it again. Raises CorruptionError.
+    """
+    record = read_origins(corpus, old)
+    kept: Record = {}
+    for place, files in record.items():
+        left = {name: origin for name, each in files.items() if (origin := _held(each, is_held))}
+        if left or not files:
+            kept[place] = left
+    if kept == record and (len(old.origins) == 1 or not record):
+        return None
+    return (write_twice(origins_path(corpus, old.snapshot + 1), encode_json(kept)),)
+
+
+def _held(origin: Origin, is_held: Callable[[str], bool]) -> Origin | None:
+    documents = {each: digest for each, digest in origin["documents"].items() if is_held(each)}
+    if len(documents) == len(origin["documents"]):
+        return origin
+    return {"digest": "", "documents": documents} if documents else None
 
 
 def _lay_over(record: dict[str, dict[str, Origin | None]], changes: Changes) -> None:

@@ -6,6 +6,7 @@ of it, so nothing is lost with it, and a damaged one counts for nothing. Does no
 
 import hashlib
 import time
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -32,11 +33,12 @@ class Seen:
 
     def __init__(self, corpus: Path) -> None:
         self._corpus, self._beside = corpus, corpus.resolve().parent
-        self._is_changed = False
+        self._is_changed = True  # unless it can be read
         self._files: dict[str, dict[str, _File]] = {}
         self._whole: dict[str, str] = {}
         with suppress(CorruptionError):
             self._files, self._whole = _read(corpus)
+            self._is_changed = False
 
     def digest(self, place: str, name: str) -> str:
         """The digest of a file's bytes, which are read unless its size and time are as before. Raises OSError."""
@@ -75,6 +77,21 @@ class Seen:
         for name in files.keys() - there:
             del files[name]
             self._is_changed = True
+        self._write()
+
+    def keep(self, record: Mapping[str, Collection[str]]) -> None:
+        """Forget all but these files of each folder. A disk that is full is no error."""
+        files = {
+            place: {name: file for name, file in files.items() if name in record[place]}
+            for place, files in self._files.items()
+            if place in record
+        }
+        whole = {place: state for place, state in self._whole.items() if place in record}
+        self._is_changed = self._is_changed or (files, whole) != (self._files, self._whole)
+        self._files, self._whole = files, whole
+        self._write()
+
+    def _write(self) -> None:
         if self._is_changed:
             content = {"version": __version__, "whole": self._whole, "files": self._files}
             with suppress(OSError):

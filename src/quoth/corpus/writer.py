@@ -9,9 +9,11 @@ the next segment gets that name. Does not know locks, models or vectors.
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -21,6 +23,7 @@ from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import (
     BESIDE,
     EXACT,
+    REPAIR,
     Manifest,
     deletions_path,
     exact_indexes,
@@ -37,10 +40,11 @@ from quoth.corpus.manifest import (
     write_manifest,
 )
 from quoth.corpus.moves import NO_MOVES, moves_from, save_moves, sweep_moves
-from quoth.corpus.origins import BEFORE, Changes, write_origins
+from quoth.corpus.origins import BEFORE, Changes, forget_lost, read_origins, write_origins
+from quoth.corpus.seen import Seen
 from quoth.corpus.segment import Segment, SegmentWriter, Split, blocks_of
 from quoth.corpus.snapshot import Snapshot, deletion
-from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, brief, remedy_of
+from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, UnknownDocumentError, brief, remedy_of
 from quoth.records import Document
 from quoth.storage import (
     CHECKSUMS,
@@ -98,31 +102,57 @@ class Writer:
 
     def delete(self, document_ids: Sequence[str]) -> int:
         """`Corpus.delete`; on a full disk with the reserve."""
+        return self._with_reserve(lambda: self._delete(document_ids))
+
+    def _with_reserve(self, write: Callable[[], int]) -> int:
         try:
-            return self._delete(document_ids)
+            return write()
         except OSError as error:
             self._raise_unless_full(error)
         sweep(self.path, self.snapshot.manifest)
         self._yield_reserve()
-        return self._delete(document_ids)
+        return write()
 
     def _delete(self, document_ids: Iterable[str]) -> int:
         deleted = [deletion(*self.snapshot.locate(document_id)) for document_id in dict.fromkeys(document_ids)]
-        origins = self._origins()
-        if deleted or origins:
-            self.commit(deletions=self.snapshot.deletions.plus(deleted), origins=origins)
+        changes = self._origins()
+        if deleted or changes:
+            self.commit(deletions=self.snapshot.deletions.plus(deleted), origins=self._recorded(changes))
         return len(deleted)
 
     def compact(self) -> None:
-        """`Corpus.compact`. Raises CorruptionError if a segment is damaged."""
+        """`Corpus.compact`. Raises CorruptionError if a segment or the record of source files is damaged."""
         for damaged in self.snapshot.damaged:
             raise CorruptionError(f"{damaged.reason}; only an intact corpus is compacted: {remedy_of(self.path)}")
+        read_origins(self.path, self.snapshot.manifest)  # if it is damaged, nothing is written
         merged = self.merge()
+        release(self.path, self.snapshot.manifest.snapshot)  # which frees space for what follows
+        merged = bool(self._with_reserve(self._forget_lost)) or merged
         released = release(self.path, self.snapshot.manifest.snapshot, thorough=True)
         # Somebody reads an older snapshot: an empty commit says that later writes are to release it.
         if not (released or merged):
             self.commit(kept_from=self.snapshot.manifest.snapshot + 1)
             release(self.path, self.snapshot.manifest.snapshot)
+        # What killed writers left, and what only saves work, may have texts or names of the documents that are gone.
+        sweep(self.path, self.snapshot.manifest)
+        remove(self.path / REPAIR)
+        record = read_origins(self.path, self.snapshot.manifest)
+        whole = {place: [name for name in files if files[name]["digest"]] for place, files in record.items()}
+        Seen(self.path).keep(whole)
+
+    def _forget_lost(self) -> bool:
+        """Commits the record of source files without the documents that are gone; returns whether it had any."""
+        old = self.snapshot.manifest
+        if (origins := forget_lost(self.path, old, self._holds)) is None:
+            return False
+        self.commit(origins=origins, kept_from=old.snapshot + 1)
+        return True
+
+    def _holds(self, document_id: str) -> bool:
+        with suppress(UnknownDocumentError):
+            self.snapshot.locate(document_id)
+            return True
+        return False
 
     def merge(self) -> bool:
         """Merges the segments that are worth it; on a full disk with the reserve and without the older snapshots, first
@@ -189,10 +219,10 @@ class Writer:
         deletions: Deletions | None = None,
         merged: Sequence[Segment] = (),
         kept_from: int | None = None,
-        origins: Changes | None = None,
+        origins: tuple[dict[str, Any], ...] | None = None,
     ) -> None:
-        """Makes a new snapshot with these segments, without the merged ones, with these deletions (None: as now) and
-        these changes of where documents come from.
+        """Makes a new snapshot with these segments, without the merged ones, with these deletions and these files that
+        say where documents come from (None: as now).
 
         Damaged segments stay, with all that was known of them. The next writes release the snapshots below `kept_from`,
         which after a merge is the new one.
@@ -214,12 +244,15 @@ class Writer:
             num_documents=sum(entry.num_documents for entry in segments) - len(deletions),
             num_passages=sum(entry.num_passages for entry in segments) - deletions.num_rows,
             deletions=saved,
-            origins=write_origins(self.path, old, origins or {}),
+            origins=old.origins if origins is None else origins,
             kept_from=kept_from or (old.snapshot + 1 if merged else old.kept_from),
         )
         write_manifest(self.path, manifest)  # the commit: from here on it must not seem to have failed
         self.snapshot = Snapshot(self.path, manifest, [*self.snapshot.segments, *new], committed=True)
         self._show(self.snapshot)
+
+    def _recorded(self, changes: Changes) -> tuple[dict[str, Any], ...]:
+        return write_origins(self.path, self.snapshot.manifest, changes)
 
     def _add(self, segments: Iterable[Segment], kept_D: bytearray | None = None, delete: Iterable[str] = ()) -> int:
         """Commits new segments. With `kept_D`, their documents replace those with their ids, except those marked; and
@@ -232,9 +265,9 @@ class Writer:
         others = (each for each in delete if all(segment.find(each) is None for segment in new))
         gone = {deletion(*self.snapshot.locate(document_id)) for document_id in others}
         deleted |= {document for document in gone if not (kept_D and kept_D[document[0]])}
-        origins = self._origins()
-        if new or deleted or origins:
-            self.commit(new, self.snapshot.deletions.plus(deleted), origins=origins)
+        changes = self._origins()
+        if new or deleted or changes:
+            self.commit(new, self.snapshot.deletions.plus(deleted), origins=self._recorded(changes))
         return sum(segment.num_documents for segment in new)
 
     def _replaced(

@@ -164,8 +164,7 @@ class KeyStore:
 
     def sweep(self) -> None:
         """Remove what a killed process has left, what is damaged, and orphans; the lock must be held."""
-        for left in self.folder.glob("*.tmp"):
-            remove(left)
+        self.remove_temporary()
         for folder in [each for each in self.folder.glob("*") if each.is_dir() and each.suffix != ".part"]:
             if not is_sound(folder):
                 remove(folder)
@@ -173,6 +172,11 @@ class KeyStore:
             if self.whole(segment_of(left)).is_dir():
                 remove(left)
         self.remove_orphans()
+
+    def remove_temporary(self) -> None:
+        """Remove what a killed process was writing; the lock must be held."""
+        for left in self.folder.glob("*.tmp"):
+            remove(left)
 
     def remove_orphans(self) -> None:
         """Remove the folders of segments that are gone, unless another segment is read from them; the lock must be
@@ -253,7 +257,7 @@ def absent_from(sources: Sequence[Source], num_passages: int) -> Rows:
 
 
 def follow(corpus: Corpus) -> None:
-    """Let every model's tables follow their passages; a model that is embedding does so itself.
+    """Let every model's tables follow their passages, and remove all others; a model that is embedding does so itself.
 
     Raises CorruptionError if what is to be copied is damaged.
     """
@@ -261,6 +265,7 @@ def follow(corpus: Corpus) -> None:
         with advising(corpus.path), suppress(LockedError), store.lock():
             for segment in corpus.segments:
                 carry(store, segment)
+            store.remove_temporary()
             store.remove_orphans()
 
 
