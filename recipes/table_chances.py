@@ -163,10 +163,11 @@ def counts(cells: Sequence[tuple[Told, tuple[float, ...]]], least: float) -> str
     )
 
 
-def counted(cells: Sequence[Asked], name: str) -> tuple[int, ...]:
-    """Rows, columns and cells of a set, and stated ones."""
-    own = [each for each in cells if each.set == name]
-    return len({each.row for each in own}), len({each.column for each in own}), len(own), sum(each.is_stated for each in own)
+def fitted_on(cells: Sequence[Asked]) -> dict[str, int]:
+    """How much there is of a set."""
+    rows, columns = ({each[at] for each in cells} for at in (1, 2))
+    stated = sum(each.is_stated for each in cells)
+    return {"rows": len(rows), "columns": len(columns), "cells": len(cells), "stated": stated}
 
 
 def main() -> None:
@@ -187,11 +188,8 @@ def main() -> None:
                 file.write(json.dumps(each._replace(cell=each.cell.to_dict())) + "\n")
     lines = map(json.loads, given.rows.read_text("utf-8").splitlines())
     cells = [(each := Asked(*line))._replace(cell=Cell.from_dict(each.cell)) for line in lines]
-    made = {
-        name: table
-        for one in sets
-        for name, table in tables([each for each in cells if each.set == one.name], one.columns)
-    }
+    by_set = {one.name: [each for each in cells if each.set == one.name] for one in sets}
+    made = {name: table for one in sets for name, table in tables(by_set[one.name], one.columns)}
     every = [each for table in made.values() for each in table]
     names = sorted({each.column for each in cells})
     random.Random(1).shuffle(names)
@@ -202,7 +200,7 @@ def main() -> None:
         for least in LEASTS:
             print(name, counts([(each, others[each[0].column]) for each in table], least))
     fitted = dict(zip(NAMES, weigh(every), strict=True))
-    on = {one.name: dict(zip(("rows", "columns", "cells", "stated"), counted(cells, one.name), strict=True)) for one in sets}
+    on = {name: fitted_on(own) for name, own in by_set.items()}
     WEIGHTS.write_text(json.dumps({"weights": fitted, "least": given.least, "fitted_on": on}, indent=1) + "\n", "utf-8")
     print(fitted)
 

@@ -90,7 +90,7 @@ def test_numbers_of_a_phrase() -> None:
 
 @pytest.fixture
 def only_label(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chance that goes by the label of a phrase alone: 0.5 if the chances of those that have it are 0.4 on average."""
+    """A chance that goes by the label of a phrase alone: 0.5 if those that have it have a chance of 0.4 per row."""
     weights = {"bias": -8.0, "label": 20.0}
     given = tuple(weights.get(name, 0.0) for name in NAMES), 0.5
     monkeypatch.setattr(compare, "fitted", lambda: given)

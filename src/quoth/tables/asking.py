@@ -25,7 +25,7 @@ from quoth.index.finder import Finder
 from quoth.index.fusion import shares_of_sum
 from quoth.reader.answering import predictions
 from quoth.reader.spans import SpanReader
-from quoth.records import Passage, Predictions
+from quoth.records import Passage
 from quoth.tables.cells import UNREADABLE, Cell, Row, cell_of, surest
 from quoth.tables.columns import Column
 from quoth.tables.likeliest import likeliest
@@ -159,19 +159,19 @@ class Asker:
         return max(shares, default=0.0) < SURE
 
     def _found(self, texts: Sequence[str], passages: Sequence[Passage]) -> list[list[Source]]:
-        """The passages of a row for each question, as many as a reader reads, the best first: by words, as if there were
-        no others in the corpus, and by their vectors if it has them."""
+        """The passages of a row to read for each question, the best first: by words, as if there were no others in the
+        corpus, and by their vectors if it has them; those without a word of it last."""
         words = (indexed_text(each.title, each.text, each.path()) for each in passages)
         parts, among, found = [LiveWords(Words.of(words))], len(passages), list[list[Source]]()
         for text, near in zip(texts, self._near(texts, passages), strict=True):
             query = Query.of(text)
-            rows_N, scores_N = search(parts, query, among, count(parts, query))
-            ranking: Ranking = [(score, (0, row)) for row, score in zip(rows_N.tolist(), scores_N.tolist(), strict=True)]
+            best = search(parts, query, among, count(parts, query))
+            ranking: Ranking = [(score, (0, row)) for row, score in zip(*(each.tolist() for each in best), strict=True)]
             ranking = shares_of_sum([ranking, near], among) if near else ranking
             shares = dict.fromkeys(range(among), UNMATCHED)
             shares |= {row: max(score / ranking[0][0], UNMATCHED) for score, (_, row) in ranking}
-            best = sorted(shares, key=lambda row: (-shares[row], row))[: sum(STEPS)]
-            found.append([Source(passages[row], self._corpus.name, math.log(shares[row]), among) for row in best])
+            first = sorted(shares, key=lambda row: (-shares[row], row))[: sum(STEPS)]
+            found.append([Source(passages[row], self._corpus.name, math.log(shares[row]), among) for row in first])
         return found
 
     def _near(self, texts: Sequence[str], passages: Sequence[Passage]) -> list[Ranking]:

@@ -25,8 +25,8 @@ from quoth.tables.columns import Column
 from quoth.text.terms import analyse
 
 NAMES = ("bias", "share", "asked", "other", "label", "apart")
-"""1; the log odds of a phrase's share among all spans; the share of its label's words that are the question's; minus the
-log of the number of others in it, and one more; how many other rows' phrases, by their chances, have this label; minus
+"""1; the log odds of a phrase's share among all spans; the share of its label's words that are the question's; minus
+the log of how many are not, and one more; how many of the other rows' phrases, by their chances, have this label; minus
 how many more of them share one among themselves."""
 LABEL, SHORT = 12, 8
 """Words before a phrase that are its label, at most; of more than so many, others are not counted."""
@@ -119,4 +119,3 @@ class Comparison:
     def numbers(self, name: str, phrase: Cell) -> list[float]:
         """The numbers of the best phrase of a row, in this column."""
         return numbers(phrase, *self._columns[name])
-

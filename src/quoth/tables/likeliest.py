@@ -19,9 +19,9 @@ LOOKED_AT = 24
 
 
 def likeliest(read: Sequence[Source], spans: Sequence[Spans], config: ReaderConfig, column: Column) -> Cell | None:
-    """The best phrase that the column's type allows, with its chance by the reader, whatever the others' are, and as what
-    is `known` of it the log odds of its share among all spans. None if there is none, or if the reader scores no
-    evidence or is not calibrated."""
+    """The best phrase that the column's type allows, with its chance by the reader, whatever the others' are; `known`
+    of it are the log odds of its share among all spans. None if there is none, or if the reader scores no evidence or
+    is not calibrated."""
     if config.calibration is None or not read or any(each.marks is None for each in spans):
         return None
     for each in predict_spans(read, spans, LOOKED_AT, prior=config.prior):
