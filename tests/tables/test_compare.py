@@ -14,27 +14,27 @@ import pytest
 
 from quoth.answers.evidence import Source, Spans, chance, log_odds
 from quoth.reader.config import ReaderConfig
-from quoth.records import Passage
+from quoth.records import Evidence, Passage, Sentence
 from quoth.tables import compare
 from quoth.tables.cells import Cell, Row
 from quoth.tables.columns import Column
-from quoth.tables.compare import NAMES, Comparison, Profile, Told, fitted, numbers
+from quoth.tables.compare import NAMES, Comparison, Profile, fitted, label_of, numbers
 from quoth.tables.likeliest import likeliest
 
 
-def phrase(context: str, text: str, share: float = 0.5, known: Sequence[float] = (0.7,)) -> Cell:
+def phrase(context: str, text: str, share: float = 0.5, known: Sequence[float] = (0.7, 2.0, -0.5)) -> Cell:
     """A phrase where it stands, after 100 other characters of its document."""
     start = 100 + context.index(text)
     place = {"document_id": "d", "start": start, "end": start + len(text), "context": context, "context_start": 100}
     return Cell(text, None, share, "unsure", (place,), known=tuple(known))
 
 
-def test_how_a_phrase_is_told() -> None:
+def test_the_label_of_a_phrase() -> None:
     context = "Area: 3 sq km\nThe Coasts - total, by sea: 1,234.5 km (est.) more\nNext: 4"
-    assert Told.of(phrase(context, "1,234.5 km")) == Told(("the", "coast", "total", "by", "sea"), 5)
-    assert Told.of(phrase("x", "x")) == Told((), 0)
-    words = " ".join(f"w{number}" for number in range(15))
-    assert Told.of(phrase(f"{words} end", "end")) == Told(tuple(f"w{number}" for number in range(3, 15)), 15)
+    assert label_of(phrase(context, "1,234.5 km")) == ("the", "coast", "total", "by", "sea")
+    assert label_of(phrase("x", "x")) == ()
+    words = [f"w{number}" for number in range(15)]
+    assert label_of(phrase(f"{' '.join(words)} end", "end")) == tuple(words[3:])
 
 
 def test_agreement_by_hand() -> None:
@@ -67,8 +67,8 @@ def test_agreement_is_that_of_the_other_rows_alone() -> None:
         weights = dict[tuple[str, ...], float]()
         for row in rows:
             if row is not own:
-                weights[Told.of(row).label] = weights.get(Told.of(row).label, 0.0) + row.probability
-        same = weights.get(Told.of(own).label, 0.0)
+                weights[label_of(row)] = weights.get(label_of(row), 0.0) + row.probability
+        same = weights.get(label_of(own), 0.0)
         assert profile.agreement(own) == pytest.approx((same / 40, (same - math.hypot(*weights.values())) / 40))
 
 
@@ -79,13 +79,9 @@ def test_numbers_of_a_phrase() -> None:
     for row in (one, phrase("the rates and the number: 13", "13", 0.4), None):
         profile.add(row)
     made = dict(zip(NAMES, numbers(one, column, profile), strict=True))
-    assert (made["bias"], made["share"]) == (1.0, 0.7)
+    assert [made[name] for name in ("bias", "share", "margin", "unit")] == [1.0, 0.7, 2.0, -0.5]
     assert made["asked"] == pytest.approx(2 / 5)  # the, rate; not and, number
-    assert made["other"] == pytest.approx(-math.log(1 + 2))
     assert (made["label"], made["apart"]) == pytest.approx((0.4 / 3, 0.0))
-    prose = phrase("It was said by all of them that the rate is 12", "12")
-    profile.add(prose)
-    assert dict(zip(NAMES, numbers(prose, column, profile), strict=True))["other"] == 0.0
 
 
 @pytest.fixture
@@ -174,19 +170,24 @@ def spans(*odds: tuple[str, float], marks: bool = True) -> Spans:
 def test_the_best_phrase_that_the_type_allows() -> None:
     passage = Passage(0, "d", "", TEXT, 100, 100 + len(TEXT))
     read, config = [Source(passage, "c", -0.5, 7)], ReaderConfig(calibration=(0.5, 1.0), evidence=True)
+    unit = Sentence("", 0.6, (Evidence("d", "", 0, 100, 134, TEXT, 0.6, "c", 100),))
     found = spans(("May", 3.0), ("20 EUR", 2.0), ("30 EUR", -1.0))
     column = Column("c", "What is the fee?", "money")
-    best = likeliest(read, [found], config, column)
+    best = likeliest(read, [found], [unit], config, column)
     assert best is not None
     assert (best.text, best.status, best.evidence[0]["start"]) == ("20 EUR", "unsure", 100 + TEXT.index("20"))
     assert best.value == {"amount": 20, "currency": "EUR"}
-    share = math.exp(2.0 - np.logaddexp.reduce([0.0, 3.0, 2.0, -1.0]))
-    assert best.probability == pytest.approx(chance((0.5, 1.0), (1.0, log_odds(share))))
-    assert best.known == pytest.approx([log_odds(share)], abs=1e-4)
-    of_text = likeliest(read, [found], config, Column("c", "What?"))
+    total = np.logaddexp.reduce([0.0, 3.0, 2.0, -1.0])
+    share, other = (log_odds(math.exp(odds - total)) for odds in (2.0, -1.0))  # the next one's is 1.3 %
+    assert best.probability == pytest.approx(chance((0.5, 1.0), (1.0, share)))
+    assert best.known == pytest.approx([share, share - other, log_odds(0.6)], abs=1e-4)
+    alone = likeliest(read, [spans(("20 EUR", 2.0))], [], config, column)
+    assert alone is not None
+    assert alone.known == pytest.approx([2.0, 2.0 - log_odds(0.01), log_odds(0.01)], abs=1e-4)
+    of_text = likeliest(read, [found], [], config, Column("c", "What?"))
     assert of_text is not None
     assert of_text.text == "May"
-    assert likeliest(read, [found], config, Column("c", "What?", "duration")) is None
-    assert likeliest(read, [spans(("20 EUR", 2.0), marks=False)], config, column) is None
-    assert likeliest(read, [found], ReaderConfig(), column) is None
-    assert likeliest([], [], config, column) is None
+    assert likeliest(read, [found], [], config, Column("c", "What?", "duration")) is None
+    assert likeliest(read, [spans(("20 EUR", 2.0), marks=False)], [], config, column) is None
+    assert likeliest(read, [found], [], ReaderConfig(), column) is None
+    assert likeliest([], [], [], config, column) is None

@@ -25,7 +25,7 @@ from commands import Run
 from quoth.corpus.bm25 import bm25
 from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, LockedError
 from quoth.index.finder import Finder
-from quoth.tables.asking import STEPS
+from quoth.tables.asking import MOST, STEPS
 from quoth.tables.cells import UNREADABLE, cell_of
 from quoth.tables.columns import Column
 from quoth.tables.told import place_of
@@ -126,9 +126,9 @@ def test_a_document_s_passages_are_read_those_with_the_question_s_words_first(tm
     assert texts(x) == ["Gil Hays"]
     of_x, of_y = ([each for part in own.read for each in part if each.passage.document_id == name] for name in "xy")
     assert of_x[-1].passage.text == words[70]  # a sure answer ends the reading
-    assert [each.passage.text for each in of_y] == words[: sum(STEPS)]
-    assert [math.exp(each.relevance) for each in of_y] == pytest.approx([0.01] * sum(STEPS))
-    assert [len(part) for part in own.read if part[0].passage.document_id == "y"] == [*STEPS]
+    assert [each.passage.text for each in of_y] == words[:MOST]
+    assert [math.exp(each.relevance) for each in of_y] == pytest.approx([0.01] * MOST)
+    assert [len(part) for part in own.read if part[0].passage.document_id == "y"] == [number for number, _ in STEPS]
     # What a reader over the document alone is shown, if one after the other.
     own.read.clear()
     reader.over([corpus]).where("id = 'x'").ask(SIGNER)
@@ -146,7 +146,7 @@ def test_passages_are_found_by_vectors_too_as_over_the_document_alone(tmp_path: 
     reader, own = scripted()
     quoth.table(both.where("id = 'x'"), [SIGNER], model=reader)
     shown = [(each.passage.text, math.exp(each.relevance)) for part in own.read for each in part]
-    [ranking] = Finder([alone]).rankings([SIGNER], sum(STEPS), [()])
+    [ranking] = Finder([alone]).rankings([SIGNER], MOST, [()])
     assert [text for text, _ in shown] == [alone.passage(row).text for _, (_, row) in ranking]
     assert [share for _, share in shown] == pytest.approx([score for score, _ in ranking], rel=0.01)  # rounded vectors
     assert [hit.passage.text for hit in bm25([alone], SIGNER, 10)] == told[-1:]  # by words alone

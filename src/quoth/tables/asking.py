@@ -32,10 +32,10 @@ from quoth.tables.likeliest import likeliest
 
 UNMATCHED = 0.01
 """The score of a passage that has no word of the question, as a share of the best one's; as in a fusion of rankings."""
-STEPS = (1, 1, 2, 4)
-"""Numbers of passages that are read at a time for a question that is still open."""
-SURE = 0.6
-"""The chance of a phrase from which no more is read: of 12 passages the answer was the same."""
+STEPS = ((1, 0.5), (1, 0.4), (2, 0.3), (2, 0.0))
+"""Numbers of passages that are read at a time, and the chance of the best phrase so far from which no more are. In 312
+cells of the Factbook and of agreements the best phrase of eight passages that answers is found by 3.2 of them."""
+MOST = sum(number for number, _ in STEPS)
 TEXTS_AT_A_TIME = 24
 
 
@@ -126,7 +126,7 @@ class Asker:
             least = self._reader.config.defaults.min_probability if column.threshold is None else column.threshold
             found = predictions(read, spans, self._reader.config, RIVALS, math.inf if least and may_be_name else least)
             read_as = text if text != given.strip() else ""
-            best = likeliest(read, spans, self._reader.config, column)
+            best = likeliest(read, spans, found.sentences, self._reader.config, column)
             cells.setdefault(column.name, []).append(replace(cell_of(found, column), read_as=read_as, likeliest=best))
         return {name: surest(own) for name, own in cells.items()}
 
@@ -135,17 +135,18 @@ class Asker:
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = texts[at : at + TEXTS_AT_A_TIME]
             sources, spans = self._found(part, passages), [list[Spans]() for _ in part]
-            for step in STEPS:
-                left = [n for n, read in enumerate(spans) if self._is_open(sources[n], read)]
-                shown = [sources[n][len(spans[n]) :][:step] for n in left]
+            left: Sequence[int] = range(len(part))
+            for number, sure in STEPS:
+                shown = [sources[n][len(spans[n]) :][:number] for n in left]
                 more = self._reader.read_enough([part[n] for n in left], shown) if left else []
                 for n, found in zip(left, more, strict=True):
                     spans[n] += found
+                left = [n for n in left if self._is_open(sources[n], spans[n], sure)]
             yield from ((group[: len(found)], found) for group, found in zip(sources, spans, strict=True))
 
-    def _is_open(self, sources: Sequence[Source], spans: Sequence[Spans]) -> bool:
-        """Whether more passages may answer: none that was read is relevant enough, and the chance of the best phrase in
-        them is below `SURE`."""
+    def _is_open(self, sources: Sequence[Source], spans: Sequence[Spans], sure: float) -> bool:
+        """Whether more passages may answer: none that was read is relevant enough, and the best phrase in them is not
+        sure."""
         config, read = self._reader.config, sources[: len(spans)]
         if len(read) == len(sources):
             return False
@@ -156,7 +157,7 @@ class Asker:
             each.probability if config.calibration is None else chance(config.calibration, features(each, read, spans))
             for each in best
         ]
-        return max(shares, default=0.0) < SURE
+        return max(shares, default=0.0) < sure
 
     def _found(self, texts: Sequence[str], passages: Sequence[Passage]) -> list[list[Source]]:
         """The passages of a row to read for each question, the best first: by words, as if there were no others in the
@@ -170,7 +171,7 @@ class Asker:
             ranking = shares_of_sum([ranking, near], among) if near else ranking
             shares = dict.fromkeys(range(among), UNMATCHED)
             shares |= {row: max(score / ranking[0][0], UNMATCHED) for score, (_, row) in ranking}
-            first = sorted(shares, key=lambda row: (-shares[row], row))[: sum(STEPS)]
+            first = sorted(shares, key=lambda row: (-shares[row], row))[:MOST]
             found.append([Source(passages[row], self._corpus.name, math.log(shares[row]), among) for row in first])
         return found
 

@@ -17,33 +17,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 
 from quoth.answers.evidence import chance
 from quoth.tables.cells import OTHERS, Cell, Row
 from quoth.tables.columns import Column
 from quoth.text.terms import analyse
 
-NAMES = ("bias", "share", "asked", "other", "label", "apart")
-"""1; the log odds of a phrase's share among all spans; the share of its label's words that are the question's; minus
-the log of how many are not, and one more; how many of the other rows' phrases, by their chances, have this label; minus
-how many more of them share one among themselves."""
-LABEL, SHORT = 12, 8
-"""Words before a phrase that are its label, at most; of more than so many, others are not counted."""
+NAMES = ("bias", "share", "margin", "unit", "asked", "label", "apart")
+"""1; what is known of a phrase (`likeliest`); the share of the words of its label, and of one more, that are the
+question's; how many of the other rows' phrases, by their chances, have this label; minus how many more of them share
+one among themselves."""
+LABEL = 12
+"""Words before a phrase in its line that are its label, at most."""
 
 
-class Told(NamedTuple):
-    """How a phrase is told: the terms before it in its line, the last of them, and how many there are in all."""
-
-    label: tuple[str, ...]
-    words: int
-
-    @classmethod
-    def of(cls, phrase: Cell) -> Told:
-        place = phrase.evidence[0]
-        before = place["context"][: place["start"] - place["context_start"]]
-        terms = analyse(before[before.rfind("\n") + 1 :])
-        return cls(tuple(terms[-LABEL:]), len(terms))
+def label_of(phrase: Cell) -> tuple[str, ...]:
+    """The label of a phrase, as terms of a search."""
+    place = phrase.evidence[0]
+    before = place["context"][: place["start"] - place["context_start"]]
+    return tuple(analyse(before[before.rfind("\n") + 1 :])[-LABEL:])
 
 
 class Profile:
@@ -55,14 +47,14 @@ class Profile:
     def add(self, phrase: Cell | None) -> None:
         """Takes in the phrase of a row, if it has one."""
         self._rows += 1
-        if phrase is not None and (label := Told.of(phrase).label):
+        if phrase is not None and (label := label_of(phrase)):
             self._weights[label] += phrase.probability
 
     def agreement(self, phrase: Cell) -> tuple[float, float]:
         """Of a phrase that was taken in: the chances of the other rows' phrases with its label, per row and one more;
         and how much less that is than the length of all labels' chances as a vector, which is the same if all other
         rows have its label, and near 0 if each has its own."""
-        own, squares = Told.of(phrase).label, sum(each * each for each in self._weights.values())
+        own, squares = label_of(phrase), sum(each * each for each in self._weights.values())
         weight = self._weights.get(own, 0.0)
         same = max(weight - phrase.probability, 0.0) if own else 0.0
         length = math.sqrt(max(squares - weight * weight + same * same, 0.0))
@@ -71,11 +63,8 @@ class Profile:
 
 def numbers(phrase: Cell, column: Column, profile: Profile) -> list[float]:
     """The numbers of a phrase that the profile has taken in, as `NAMES` has them."""
-    told, asked = Told.of(phrase), {term for wording in column.wordings for term in analyse(wording)}
-    label = {*told.label}
-    share = len(label & asked) / (len(label) + 1)
-    other = -math.log1p(len(label - asked)) if told.words <= SHORT else 0.0
-    return [1.0, *phrase.known, share, other, *profile.agreement(phrase)]
+    label, asked = {*label_of(phrase)}, {term for wording in column.wordings for term in analyse(wording)}
+    return [1.0, *phrase.known, len(label & asked) / (len(label) + 1), *profile.agreement(phrase)]
 
 
 @cache
