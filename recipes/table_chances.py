@@ -182,9 +182,9 @@ def main() -> None:
         reader = open_reader(given.reader, dtype=given.dtype)
         with given.rows.open("w", encoding="utf-8") as file:
             for each in (cell for one in sets for cell in asked(one, reader)):
-                file.write(json.dumps(each._replace(cell=each.cell.to_dict())) + "\n")
+                file.write(json.dumps([*each[:5], each.cell.to_dict(), *each[6:]]) + "\n")
     lines = map(json.loads, given.rows.read_text("utf-8").splitlines())
-    cells = [(each := Asked(*line))._replace(cell=Cell.from_dict(each.cell)) for line in lines]
+    cells = [Asked._make([*line[:5], Cell.from_dict(line[5]), *line[6:]]) for line in lines]
     by_set = {one.name: [each for each in cells if each.set == one.name] for one in sets}
     made = {name: table for one in sets for name, table in tables(by_set[one.name], one.columns)}
     every = [each for table in made.values() for each in table]
