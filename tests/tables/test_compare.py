@@ -29,6 +29,10 @@ def phrase(context: str, text: str, share: float = 0.5, known: Sequence[float] =
     return Cell(text, None, share, "unsure", (place,), known=tuple(known))
 
 
+def agreement(profile: Profile, phrase: Cell) -> tuple[float, float]:
+    return profile.agreement(label_of(phrase), phrase.probability)
+
+
 def test_the_label_of_a_phrase() -> None:
     context = "Area: 3 sq km\nThe Coasts - total, by sea: 1,234.5 km (est.) more\nNext: 4"
     assert label_of(phrase(context, "1,234.5 km")) == ("the", "coast", "total", "by", "sea")
@@ -48,12 +52,12 @@ def test_agreement_by_hand() -> None:
     profile = Profile()
     for each in (first, *others, None):
         profile.add(each)
-    assert profile.agreement(first) == pytest.approx((0.5 / 6, (0.5 - math.hypot(0.5, 0.6, 0.4)) / 6))
-    assert profile.agreement(others[2]) == pytest.approx((0, -math.hypot(1.4, 0.6) / 6))
-    assert profile.agreement(others[3])[0] == 0  # without a label none is like it
+    assert agreement(profile, first) == pytest.approx((0.5 / 6, (0.5 - math.hypot(0.5, 0.6, 0.4)) / 6))
+    assert agreement(profile, others[2]) == pytest.approx((0, -math.hypot(1.4, 0.6) / 6))
+    assert agreement(profile, others[3])[0] == 0  # without a label none is like it
     alone = Profile()
     alone.add(first)
-    assert alone.agreement(first) == (0, 0)
+    assert agreement(alone, first) == (0, 0)
 
 
 def test_agreement_is_that_of_the_other_rows_alone() -> None:
@@ -69,7 +73,7 @@ def test_agreement_is_that_of_the_other_rows_alone() -> None:
             if row is not own:
                 weights[label_of(row)] = weights.get(label_of(row), 0.0) + row.probability
         same = weights.get(label_of(own), 0.0)
-        assert profile.agreement(own) == pytest.approx((same / 40, (same - math.hypot(*weights.values())) / 40))
+        assert agreement(profile, own) == pytest.approx((same / 40, (same - math.hypot(*weights.values())) / 40))
 
 
 def test_numbers_of_a_phrase() -> None:

@@ -42,29 +42,31 @@ class Profile:
     """The labels of a column's phrases, each with the chances of its phrases by the reader."""
 
     def __init__(self) -> None:
-        self._rows, self._weights = 0, defaultdict[tuple[str, ...], float](float)
+        self._rows, self._squares, self._weights = 0, 0.0, defaultdict[tuple[str, ...], float](float)
 
     def add(self, phrase: Cell | None) -> None:
         """Takes in the phrase of a row, if it has one."""
         self._rows += 1
         if phrase is not None and (label := label_of(phrase)):
+            before = self._weights[label]
             self._weights[label] += phrase.probability
+            self._squares += self._weights[label] ** 2 - before**2
 
-    def agreement(self, phrase: Cell) -> tuple[float, float]:
-        """Of a phrase that was taken in: the chances of the other rows' phrases with its label, per row and one more;
-        and how much less that is than the length of all labels' chances as a vector, which is the same if all other
-        rows have its label, and near 0 if each has its own."""
-        own, squares = label_of(phrase), sum(each * each for each in self._weights.values())
-        weight = self._weights.get(own, 0.0)
-        same = max(weight - phrase.probability, 0.0) if own else 0.0
-        length = math.sqrt(max(squares - weight * weight + same * same, 0.0))
+    def agreement(self, label: tuple[str, ...], own: float) -> tuple[float, float]:
+        """Of a phrase that was taken in, by its label and its chance: the chances of the other rows' phrases with this
+        label, per row and one more; and how much less that is than the length of all labels' chances as a vector, which
+        is the same if all other rows have this label, and near 0 if each has its own."""
+        weight = self._weights.get(label, 0.0)
+        same = max(weight - own, 0.0) if label else 0.0
+        length = math.sqrt(max(self._squares - weight**2 + same**2, 0.0))
         return same / self._rows, min(same - length, 0.0) / self._rows
 
 
 def numbers(phrase: Cell, column: Column, profile: Profile) -> list[float]:
     """The numbers of a phrase that the profile has taken in, as `NAMES` has them."""
-    label, asked = {*label_of(phrase)}, {term for wording in column.wordings for term in analyse(wording)}
-    return [1.0, *phrase.known, len(label & asked) / (len(label) + 1), *profile.agreement(phrase)]
+    label, asked = label_of(phrase), {term for wording in column.wordings for term in analyse(wording)}
+    share = len({*label} & asked) / (len({*label}) + 1)
+    return [1.0, *phrase.known, share, *profile.agreement(label, phrase.probability)]
 
 
 @cache
