@@ -27,7 +27,7 @@ from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, Lock
 from quoth.index.finder import Finder
 from quoth.tables.asking import MOST, STEPS
 from quoth.tables.cells import UNREADABLE, cell_of
-from quoth.tables.columns import Column
+from quoth.tables.columns import Column, read_columns
 from quoth.tables.told import place_of
 
 QUESTIONS: list[Any] = [
@@ -443,6 +443,18 @@ def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "q.txt"
     path.write_text("".join(f"{each}\n" for each in ANSWERS))
     return path
+
+
+def test_many_cells_are_worth_the_import_of_pytorch(
+    corpus: quoth.Corpus, questions: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = Mock()
+    monkeypatch.setattr("quoth.encoders.graph.prefer_pytorch", wanted)
+    cells = corpus.num_documents * len(read_columns(questions))
+    for many, calls in ((cells + 1, 0), (cells, 1)):
+        monkeypatch.setattr("quoth.cli.table.MANY", many)
+        assert run("table", corpus.path, questions, "--json")[0] == 0
+        assert wanted.call_count == calls
 
 
 def test_the_command(corpus: quoth.Corpus, questions: Path, run: Run, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -105,6 +106,7 @@ class Asker:
 
     def __init__(self, reader: SpanReader, corpus: Corpus, columns: Sequence[Column]) -> None:
         self._reader, self._corpus, self._columns, self._finder = reader, corpus, columns, Finder([corpus])
+        self._vector = cache(lambda retriever, text: retriever.encoder.words(text))
 
     def row(self, key: str, documents: Documents) -> Row:
         """A row. A document that cannot be read makes one that says so."""
@@ -180,7 +182,7 @@ class Asker:
         if (retriever := self._finder.by_vectors()) is None:
             return [[] for _ in texts]
         numbers = {(0, passage.row): number for number, passage in enumerate(passages)}
-        keys = retriever.keys_in(numbers, np.concatenate([*map(retriever.encoder.words, texts)]))
+        keys = retriever.keys_in(numbers, np.concatenate([self._vector(retriever, text) for text in texts]))
         near = [[(own[q].similarity, (0, numbers[place])) for place, own in keys.items()] for q in range(len(texts))]
         return [sorted(ranking, key=lambda each: (-each[0], each[1])) for ranking in near]
 
