@@ -29,7 +29,7 @@ def phrase(context: str, text: str, share: float = 0.5, known: Sequence[float] =
     return Cell(text, None, share, "unsure", (place,), known=tuple(known))
 
 
-def agreement(profile: Profile, phrase: Cell) -> float:
+def agreement(profile: Profile, phrase: Cell) -> tuple[float, float]:
     return profile.agreement(label_of(phrase), phrase.probability)
 
 
@@ -52,11 +52,23 @@ def test_agreement_by_hand() -> None:
     profile = Profile()
     for each in (first, *others, None):
         profile.add(each)
-    assert agreement(profile, first) == pytest.approx((0.6 + 0.5) / 6)
-    assert agreement(profile, others[2]) == agreement(profile, others[3]) == 0  # without a label none is like it
+    assert agreement(profile, first) == pytest.approx((0.5 / 6, (0.5 - math.hypot(0.5, 0.6, 0.4)) / 6))
+    assert agreement(profile, others[2]) == pytest.approx((0, -math.hypot(1.4, 0.6) / 6))
+    assert agreement(profile, others[3])[0] == 0  # without a label none is like it
     alone = Profile()
     alone.add(first)
-    assert agreement(alone, first) == 0
+    assert agreement(alone, first) == (0, 0)
+
+
+def test_running_text_is_no_label() -> None:
+    said = "It was said by all of them at the end of the day that"
+    prose, first, second = (phrase(f"{text} 12", "12", 0.5) for text in (said, "Rate:", "Rate:"))
+    profile = Profile()
+    for each in (prose, prose, first, second):
+        profile.add(each)
+    assert len(label_of(prose)) == 12
+    assert agreement(profile, prose) == (0, 0)  # nothing speaks for it or against it
+    assert agreement(profile, first) == pytest.approx((0.5 / 4, 0))
 
 
 def test_agreement_is_that_of_the_other_rows_alone() -> None:
@@ -67,8 +79,12 @@ def test_agreement_is_that_of_the_other_rows_alone() -> None:
     for row in rows:
         profile.add(row)
     for own in rows:
-        same = [row for row in rows if row is not own and label_of(row)[-2:] == label_of(own)[-2:]]
-        assert agreement(profile, own) == pytest.approx(sum(each.probability for each in same) / 40)
+        weights = dict[tuple[str, ...], float]()
+        for row in rows:
+            if row is not own:
+                weights[label_of(row)] = weights.get(label_of(row), 0.0) + row.probability
+        same = weights.get(label_of(own), 0.0)
+        assert agreement(profile, own) == pytest.approx((same / 40, (same - math.hypot(*weights.values())) / 40))
 
 
 def test_numbers_of_a_phrase() -> None:
@@ -80,7 +96,7 @@ def test_numbers_of_a_phrase() -> None:
     made = dict(zip(NAMES, numbers(one, column, profile), strict=True))
     assert [made[name] for name in ("bias", "share", "margin", "unit")] == [1.0, 0.7, 2.0, -0.5]
     assert made["asked"] == pytest.approx(2 / 5)  # the, rate; not and, number
-    assert made["label"] == pytest.approx(0.4 / 3)
+    assert (made["label"], made["apart"]) == pytest.approx((0.4 / 3, 0.0))
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ documents and of the questions are known here.
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -22,12 +23,13 @@ from quoth.tables.cells import OTHERS, Cell, Row
 from quoth.tables.columns import Column
 from quoth.text.terms import analyse
 
-NAMES = ("bias", "share", "margin", "unit", "asked", "label")
+NAMES = ("bias", "share", "margin", "unit", "asked", "label", "apart")
 """1; what is known of a phrase (`likeliest`); the share of the words of its label, and of one more, that are the
-question's; how many of the other rows' phrases, by their chances, have a label with the same end."""
-LABEL, END = 12, 2
-"""Words before a phrase in its line that are its label, at most; the last of them, by which labels are compared: in a
-PDF others may be a line's before it."""
+question's; how many of the other rows' phrases, by their chances, have this label; minus how many more of them share
+one among themselves."""
+LABEL = 12
+"""Words before a phrase in its line that are looked at. So many are no label, but running text, or lines that a PDF
+joined: nothing is compared."""
 
 
 def label_of(phrase: Cell) -> tuple[str, ...]:
@@ -38,28 +40,36 @@ def label_of(phrase: Cell) -> tuple[str, ...]:
 
 
 class Profile:
-    """The ends of the labels of a column's phrases, each with the chances of its phrases by the reader."""
+    """The labels of a column's phrases, each with the chances of its phrases by the reader."""
 
     def __init__(self) -> None:
-        self._rows, self._chances = 0, defaultdict[tuple[str, ...], float](float)
+        self._rows, self._squares, self._weights = 0, 0.0, defaultdict[tuple[str, ...], float](float)
 
     def add(self, phrase: Cell | None) -> None:
         """Takes in the phrase of a row, if it has one."""
         self._rows += 1
-        if phrase is not None:
-            self._chances[label_of(phrase)[-END:]] += phrase.probability
+        if phrase is not None and 0 < len(label := label_of(phrase)) < LABEL:
+            before = self._weights[label]
+            self._weights[label] += phrase.probability
+            self._squares += self._weights[label] ** 2 - before**2
 
-    def agreement(self, label: Sequence[str], own: float) -> float:
-        """The chances of the other rows' phrases with this end of a label, per row and one more, for a phrase that was
-        taken in with its `own` chance."""
-        return max(self._chances[tuple(label[-END:])] - own, 0.0) / self._rows if label else 0.0
+    def agreement(self, label: tuple[str, ...], own: float) -> tuple[float, float]:
+        """Of a phrase that was taken in, by its label and its chance: the chances of the other rows' phrases with this
+        label, per row and one more; and how much less that is than the length of all labels' chances as a vector, which
+        is the same if all other rows have this label, and near 0 if each has its own."""
+        if len(label) == LABEL:
+            return 0.0, 0.0
+        weight = self._weights.get(label, 0.0)
+        same = max(weight - own, 0.0) if label else 0.0
+        length = math.sqrt(max(self._squares - weight**2 + same**2, 0.0))
+        return same / self._rows, min(same - length, 0.0) / self._rows
 
 
 def numbers(phrase: Cell, column: Column, profile: Profile) -> list[float]:
     """The numbers of a phrase that the profile has taken in, as `NAMES` has them."""
     label, asked = label_of(phrase), {term for wording in column.wordings for term in analyse(wording)}
     share = len({*label} & asked) / (len({*label}) + 1)
-    return [1.0, *phrase.known, share, profile.agreement(label, phrase.probability)]
+    return [1.0, *phrase.known, share, *profile.agreement(label, phrase.probability)]
 
 
 @cache
