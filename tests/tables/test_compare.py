@@ -52,9 +52,10 @@ def test_agreement_by_hand() -> None:
     profile = Profile()
     for each in (first, *others, None):
         profile.add(each)
-    assert agreement(profile, first) == pytest.approx((0.5 / 6, (0.5 - math.hypot(0.5, 0.6, 0.4)) / 6))
-    assert agreement(profile, others[2]) == pytest.approx((0, -math.hypot(1.4, 0.6) / 6))
-    assert agreement(profile, others[3])[0] == 0  # without a label none is like it
+    assert agreement(profile, first) == pytest.approx((0.5 / 6, 0))  # the others have a label each
+    share = math.sqrt(2 * 0.9 * 0.5)  # the one pair with one label
+    assert agreement(profile, others[2]) == pytest.approx((0, -share / 6))
+    assert agreement(profile, others[3]) == pytest.approx((0, -share / 6))  # without a label none is like it
     alone = Profile()
     alone.add(first)
     assert agreement(alone, first) == (0, 0)
@@ -79,12 +80,15 @@ def test_agreement_is_that_of_the_other_rows_alone() -> None:
     for row in rows:
         profile.add(row)
     for own in rows:
-        weights = dict[tuple[str, ...], float]()
-        for row in rows:
-            if row is not own:
-                weights[label_of(row)] = weights.get(label_of(row), 0.0) + row.probability
-        same = weights.get(label_of(own), 0.0)
-        assert agreement(profile, own) == pytest.approx((same / 40, (same - math.hypot(*weights.values())) / 40))
+        others = [(label_of(row), row.probability) for row in rows if row is not own]
+        same = sum(chance for label, chance in others if label == label_of(own))
+        pairs = sum(
+            one * other
+            for n, (label, one) in enumerate(others)
+            for m, (also, other) in enumerate(others)
+            if n != m and label == also
+        )
+        assert agreement(profile, own) == pytest.approx((same / 40, min(same - math.sqrt(pairs), 0) / 40))
 
 
 def test_numbers_of_a_phrase() -> None:

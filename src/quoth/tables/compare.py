@@ -43,7 +43,7 @@ class Profile:
     """The labels of a column's phrases, each with the chances of its phrases by the reader."""
 
     def __init__(self) -> None:
-        self._rows, self._squares, self._weights = 0, 0.0, defaultdict[tuple[str, ...], float](float)
+        self._rows, self._pairs, self._weights = 0, 0.0, defaultdict[tuple[str, ...], float](float)
 
     def add(self, phrase: Cell | None) -> None:
         """Takes in the phrase of a row, if it has one."""
@@ -51,18 +51,18 @@ class Profile:
         if phrase is not None and 0 < len(label := label_of(phrase)) < LABEL:
             before = self._weights[label]
             self._weights[label] += phrase.probability
-            self._squares += self._weights[label] ** 2 - before**2
+            self._pairs += self._weights[label] ** 2 - before**2 - phrase.probability**2
 
     def agreement(self, label: tuple[str, ...], own: float) -> tuple[float, float]:
         """Of a phrase that was taken in, by its label and its chance: the chances of the other rows' phrases with this
-        label, per row and one more; and how much less that is than the length of all labels' chances as a vector, which
-        is the same if all other rows have this label, and near 0 if each has its own."""
+        label, per row and one more; and how much less that is than the root of the products of chances of all pairs of
+        other rows with one label: 0 if all other rows have this label, or each its own."""
         if len(label) == LABEL:
             return 0.0, 0.0
         weight = self._weights.get(label, 0.0)
         same = max(weight - own, 0.0) if label else 0.0
-        length = math.sqrt(max(self._squares - weight**2 + same**2, 0.0))
-        return same / self._rows, min(same - length, 0.0) / self._rows
+        pairs = self._pairs - weight**2 + same**2 + (own**2 if label else 0.0)
+        return same / self._rows, min(same - math.sqrt(max(pairs, 0.0)), 0.0) / self._rows
 
 
 def numbers(phrase: Cell, column: Column, profile: Profile) -> list[float]:
