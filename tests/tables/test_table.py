@@ -22,10 +22,12 @@ from written import lines, pdf
 
 import quoth
 from commands import Run
+from quoth.corpus.bm25 import bm25
 from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, LockedError
-from quoth.reader.spans import AT_A_TIME
+from quoth.index.finder import Finder
+from quoth.tables.asking import MOST, STEPS
 from quoth.tables.cells import UNREADABLE, cell_of
-from quoth.tables.columns import Column
+from quoth.tables.columns import Column, read_columns
 from quoth.tables.told import place_of
 
 QUESTIONS: list[Any] = [
@@ -122,17 +124,32 @@ def test_a_document_s_passages_are_read_those_with_the_question_s_words_first(tm
     reader, own = scripted()
     x, _ = quoth.table(corpus, [SIGNER], model=reader).rows
     assert texts(x) == ["Gil Hays"]
-    of_x, *of_y = own.read
-    assert [len(of_x), *map(len, of_y)] == [AT_A_TIME, AT_A_TIME, 10 - AT_A_TIME]  # a sure answer ends the reading
-    assert [each.passage.text for part in of_y for each in part] == words[:10]
-    assert {each.passage.text for each in of_x[:2]} == {words[70], words[80]}
-    # What a reader over the document alone is shown, and then what has no word of the question.
+    of_x, of_y = ([each for part in own.read for each in part if each.passage.document_id == name] for name in "xy")
+    assert of_x[-1].passage.text == words[70]  # a sure answer ends the reading
+    assert [each.passage.text for each in of_y] == words[:MOST]
+    assert [math.exp(each.relevance) for each in of_y] == pytest.approx([0.01] * MOST)
+    assert [len(part) for part in own.read if part[0].passage.document_id == "y"] == [number for number, _ in STEPS]
+    # What a reader over the document alone is shown, if one after the other.
     own.read.clear()
     reader.over([corpus]).where("id = 'x'").ask(SIGNER)
-    [alone] = own.read
-    assert len(alone) == 2
-    assert of_x[:2] == alone
-    assert [math.exp(each.relevance) for each in of_x[2:]] == pytest.approx([0.01] * 2)
+    assert [each for part in own.read for each in part][: len(of_x)] == of_x
+
+
+def test_passages_are_found_by_vectors_too_as_over_the_document_alone(tmp_path: Path) -> None:
+    told = ["The head of the office is Ada.", "Nothing was put to paper.", "Boats lie at the quay.", "It ended well."]
+    documents = [quoth.Document("x", "", "\n\n".join(told)), quoth.Document("y", "", "Who put a name to it?")]
+    both, alone = (quoth.Corpus.create(tmp_path / f"{name}.quoth", splitter="words:6") for name in ("both", "alone"))
+    both.add(documents)
+    alone.add(documents[:1])
+    for corpus in (both, alone):
+        Finder([corpus]).embed()
+    reader, own = scripted()
+    quoth.table(both.where("id = 'x'"), [SIGNER], model=reader)
+    shown = [(each.passage.text, math.exp(each.relevance)) for part in own.read for each in part]
+    [ranking] = Finder([alone]).rankings([SIGNER], MOST, [()])
+    assert [text for text, _ in shown] == [alone.passage(row).text for _, (_, row) in ranking]
+    assert [share for _, share in shown] == pytest.approx([score for score, _ in ranking], rel=0.01)  # rounded vectors
+    assert [hit.passage.text for hit in bm25([alone], SIGNER, 10)] == told[-1:]  # by words alone
 
 
 def test_a_place_in_a_pdf_has_its_page(tmp_path: Path) -> None:
@@ -426,6 +443,18 @@ def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "q.txt"
     path.write_text("".join(f"{each}\n" for each in ANSWERS))
     return path
+
+
+def test_many_cells_are_worth_the_import_of_pytorch(
+    corpus: quoth.Corpus, questions: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = Mock()
+    monkeypatch.setattr("quoth.encoders.graph.prefer_pytorch", wanted)
+    cells = corpus.num_documents * len(read_columns(questions))
+    for many, calls in ((cells + 1, 0), (cells, 1)):
+        monkeypatch.setattr("quoth.cli.table.MANY", many)
+        assert run("table", corpus.path, questions, "--json")[0] == 0
+        assert wanted.call_count == calls
 
 
 def test_the_command(corpus: quoth.Corpus, questions: Path, run: Run, tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 app = typer.Typer()
 FIRST = 8
 """Cells by which the time of all is told."""
+MANY = 100
+"""Cells from which importing PyTorch takes less time than it saves on processors that multiply bf16."""
 SHOWN = 20
 """Notes of one kind."""
 LONGEST_WAIT = 1e9
@@ -131,6 +133,10 @@ def table(
             "--marked makes copies of PDFs beside the output; name it with -o, and their folder with --files"
         )
     corpus = _opened(folder := read_at(directory), where)
+    if len(columns) * corpus.num_documents >= MANY:
+        from quoth.encoders.graph import prefer_pytorch
+
+        prefer_pytorch()
     reader = load_reader(model, [corpus], setup)
     asks = clusters().asking(directory, model, setup) if ray else None
     options = Options(by, output, since, files, corrections, calibrate, pictures, marked, workers, asks)

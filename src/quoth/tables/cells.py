@@ -134,8 +134,8 @@ def cell_of(found: Predictions, column: Column) -> Cell:
     fitting: list[Prediction | Sentence] = [*phrases, *inside, *whole]
     said: list[Prediction | Sentence] = [*phrases, *units]
     if sure := [each for each in fitting if each.status == "answered"]:
-        return replace(_cell(sure[0], column), read_as=found.read_as, others=_others(sure[0], said, column))
-    nearest = [replace(_cell(each, column), status="unsure") for each in said[:1]]
+        return replace(said_as(sure[0], column), read_as=found.read_as, others=_others(sure[0], said, column))
+    nearest = [replace(said_as(each, column), status="unsure") for each in said[:1]]
     status = "unsure" if nearest and found.status != "not_found" else "not_found"
     others = _others(said[0], said, column) if said else ()
     return Cell(status=status, candidate=nearest[0] if nearest else None, read_as=found.read_as, others=others)
@@ -143,12 +143,13 @@ def cell_of(found: Predictions, column: Column) -> Cell:
 
 def _others(chosen: Prediction | Sentence, said: Iterable[Prediction | Sentence], column: Column) -> tuple[Cell, ...]:
     """The best answers that say something else, each with one place."""
-    cells = {each.text: each for each in map(partial(_cell, column=column), said)}
+    cells = {each.text: each for each in map(partial(said_as, column=column), said)}
     cells.pop(quote_of(chosen.evidence[0]), None)
     return tuple(replace(each, status="unsure", evidence=each.evidence[:1]) for each in [*cells.values()][:OTHERS])
 
 
-def _cell(said: Prediction | Sentence, column: Column) -> Cell:
+def said_as(said: Prediction | Sentence, column: Column) -> Cell:
+    """What was found as a cell of a column."""
     text = quote_of(said.evidence[0])
     value = value_of(text, column.kind, column.choices)
     return Cell(text, value, said.probability, said.status, tuple(map(as_place, said.evidence[:PLACES])))

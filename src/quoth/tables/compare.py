@@ -1,10 +1,10 @@
-"""A column's cells compared with each other: one that is not told as those of other rows are may be wrong.
+"""A column's cells compared with each other: the best phrase of each row becomes likelier, or less likely, by how those
+of other rows are told.
 
-Knows: what is compared, and the chance by it (`chances.json`, fitted by `recipes/table_chances.py`). Does not know: how
-phrases were found, or what becomes of their chance.
+Knows: what is compared, the chance by it, and when that fills a cell (`chances.json`, fitted by
+`recipes/table_chances.py`). Does not know: how phrases were found.
 
-The chance is the logistic function of the numbers of a phrase (`NAMES`) times their weights. What others are like goes
-by the likeliest phrase of every other row, with its chance by the reader alone as its weight. No words but those of the
+The chance is the logistic function of the numbers of a phrase (`NAMES`) times their weights. No words but those of the
 documents and of the questions are known here.
 """
 
@@ -12,82 +12,69 @@ from __future__ import annotations
 
 import json
 import math
-import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 
-from quoth.answers.evidence import chance, log_odds
-from quoth.tables.cells import Cell, Row
+from quoth.answers.evidence import chance
+from quoth.tables.cells import OTHERS, Cell, Row
 from quoth.tables.columns import Column
+from quoth.text.terms import analyse
 
-NAMES = ("bias", "reader", "evidence", "unit", "asked", "line", "last", "column")
-"""1; the log odds of a phrase by the reader alone; the log of the evidence in it; the log odds of the best unit around
-it; the share of the words before it that are the question's; the log of the words of its line; how much of the other
-rows, by weight, has the same two words before it; how sure the other rows are."""
-LABEL, LAST = 12, 2
-"""Words before a phrase that are compared with the question's, and with those before others."""
-_WORD = re.compile(r"[^\W_]+")
-
-
-class Around(NamedTuple):
-    """The words before a phrase in its line, and how many are around it there."""
-
-    before: list[str]
-    words: int
-
-    @property
-    def last(self) -> str:
-        return " ".join(self.before[-LAST:])
+NAMES = ("bias", "share", "margin", "unit", "asked", "label", "apart")
+"""1; what is known of a phrase (`likeliest`); the share of the words of its label, and of one more, that are the
+question's; how many of the other rows' phrases, by their chances, have this label; minus how many more of them share
+one among themselves."""
+LABEL = 12
+"""Words before a phrase in its line that are looked at. So many are no label, but running text, or lines that a PDF
+joined: nothing is compared."""
 
 
-def around(phrase: Cell) -> Around:
-    """What is around a phrase where it stands."""
+def label_of(phrase: Cell) -> tuple[str, ...]:
+    """The label of a phrase, as terms of a search."""
     place = phrase.evidence[0]
-    context, start, end = place["context"], *(place[each] - place["context_start"] for each in ("start", "end"))
-    close = context.find("\n", end)
-    before = _words(context[context.rfind("\n", 0, start) + 1 : start])
-    return Around(before, len(before) + len(_words(context[end : close if close >= 0 else len(context)])))
+    before = place["context"][: place["start"] - place["context_start"]]
+    return tuple(analyse(before[before.rfind("\n") + 1 :])[-LABEL:])
 
 
 class Profile:
-    """The words before the likeliest phrases of a column."""
+    """The labels of a column's phrases, each with the chances of its phrases by the reader."""
 
     def __init__(self) -> None:
-        self._rows, self._weight = 0, 0.0
-        self._weights = dict[str, float]()
+        self._rows, self._pairs, self._weights = 0, 0.0, defaultdict[tuple[str, ...], float](float)
 
     def add(self, phrase: Cell | None) -> None:
         """Takes in the phrase of a row, if it has one."""
         self._rows += 1
-        if phrase is not None:
-            self._weight += phrase.probability
-            last = around(phrase).last
-            self._weights[last] = self._weights.get(last, 0.0) + phrase.probability
+        if phrase is not None and 0 < len(label := label_of(phrase)) < LABEL:
+            before = self._weights[label]
+            self._weights[label] += phrase.probability
+            self._pairs += self._weights[label] ** 2 - before**2 - phrase.probability**2
 
-    def agreement(self, phrase: Cell, own: Cell) -> tuple[float, float]:
-        """Of a phrase of the row whose likeliest one is `own`, the share of the other rows' weights, and of one more,
-        that have the words before it: few rows say little. And the mean of these weights."""
-        last = around(phrase).last
-        same = self._weights.get(last, 0.0) - (own.probability if around(own).last == last else 0.0)
-        others = self._weight - own.probability
-        return max(same, 0.0) / (others + 1), max(others, 0.0) / max(self._rows - 1, 1)
+    def agreement(self, label: tuple[str, ...], own: float) -> tuple[float, float]:
+        """Of a phrase that was taken in, by its label and its chance: the chances of the other rows' phrases with this
+        label, per row and one more; and how much less that is than the root of the products of chances of all pairs of
+        other rows with one label: 0 if all other rows have this label, or each its own."""
+        if len(label) == LABEL:
+            return 0.0, 0.0
+        weight = self._weights.get(label, 0.0)
+        same = max(weight - own, 0.0) if label else 0.0
+        pairs = self._pairs - weight**2 + same**2 + (own**2 if label else 0.0)
+        return same / self._rows, min(same - math.sqrt(max(pairs, 0.0)), 0.0) / self._rows
 
 
-def numbers(phrase: Cell, own: Cell, column: Column, profile: Profile) -> list[float]:
-    """The numbers of a phrase of the row whose likeliest one is `own`, as `NAMES` has them."""
-    one, asked = around(phrase), {each for wording in column.wordings for each in _words(wording)}
-    label = {*one.before[-LABEL:]}
-    told = sum(any(_alike(word, each) for each in asked) for word in label) / (len(label) + 1)
-    known = (log_odds(phrase.probability), *phrase.known)
-    return [1.0, *known, told, math.log1p(one.words), *profile.agreement(phrase, own)]
+def numbers(phrase: Cell, column: Column, profile: Profile) -> list[float]:
+    """The numbers of a phrase that the profile has taken in, as `NAMES` has them."""
+    label, asked = label_of(phrase), {term for wording in column.wordings for term in analyse(wording)}
+    share = len({*label} & asked) / (len({*label}) + 1)
+    return [1.0, *phrase.known, share, *profile.agreement(label, phrase.probability)]
 
 
 @cache
 def fitted() -> tuple[tuple[float, ...], float]:
-    """The weights of the numbers, in the order of `NAMES`, and the chance below which a cell is emptied."""
+    """The weights of the numbers, in the order of `NAMES`, and the chance from which a cell is filled."""
     told = json.loads(files("quoth.tables").joinpath("chances.json").read_text("utf-8"))
     return tuple(told["weights"][name] for name in NAMES), told["least"]
 
@@ -104,28 +91,25 @@ class Comparison:
             self._columns[name][1].add(cell.likeliest)
 
     def decided(self, row: Row) -> Row:
-        """The row without the cells that the others of their columns speak against. A column with a threshold of its
-        own keeps them."""
+        """The row with each cell filled by its best phrase, or not, by the chance of that in its column. Columns with a
+        threshold of their own stay as they were found."""
         return replace(row, cells={name: self._decided(name, cell) for name, cell in row.cells.items()})
 
     def _decided(self, name: str, cell: Cell) -> Cell:
-        weights, least = fitted()
-        found, is_given = replace(cell, likeliest=None), self._columns[name][0].threshold is not None
-        if not cell.text or cell.likeliest is None or is_given or chance(weights, self.numbers(name, cell)) >= least:
+        (weights, least), best, found = fitted(), cell.likeliest, replace(cell, likeliest=None)
+        is_name = bool(cell.read_as and not cell.text)  # a misspelt word may be one: nothing is sure
+        if best is None or is_name or self._columns[name][0].threshold is not None:
             return found
-        candidate = replace(found, status="unsure", read_as="", others=())
-        return Cell(status="unsure", candidate=candidate, read_as=cell.read_as, others=cell.others)
+        best = replace(best, probability=chance(weights, self.numbers(name, best)), known=())
+        said = {each.text: replace(each, others=()) for each in found.shown() if each.text != best.text}
+        others = tuple(replace(each, status="unsure", read_as="") for each in said.values())[:OTHERS]
+        if best.probability >= least:
+            return replace(best, status="answered", read_as=cell.read_as, others=others)
+        if cell.text and cell.text != best.text:  # a unit that the reader is sure of
+            return found
+        status = "unsure" if cell.text else cell.status
+        return Cell(status=status, candidate=best, read_as=cell.read_as, others=others)
 
-    def numbers(self, name: str, cell: Cell, phrase: Cell | None = None) -> list[float]:
-        """The numbers of a phrase of a cell of this column, which has a likeliest one; by default of that."""
-        assert cell.likeliest is not None
-        return numbers(phrase or cell.likeliest, cell.likeliest, *self._columns[name])
-
-
-def _words(text: str) -> list[str]:
-    return [each.casefold() for each in _WORD.findall(text)]
-
-
-def _alike(one: str, other: str) -> bool:
-    """Whether two words are one, or begin alike."""
-    return one == other or (min(len(one), len(other)) > 4 and one[:5] == other[:5])
+    def numbers(self, name: str, phrase: Cell) -> list[float]:
+        """The numbers of the best phrase of a row, in this column."""
+        return numbers(phrase, *self._columns[name])

@@ -19,7 +19,7 @@ from quoth.errors import InputError, LockedError
 from quoth.storage import fsync_path, naming, open_plain, sha256_file
 from quoth.tables.cells import Row
 
-FORMAT = 1
+FORMAT = 2
 BESIDE = ".rows"
 """What the journal's name has after the output's."""
 

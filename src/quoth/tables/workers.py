@@ -14,7 +14,7 @@ from quoth.tables.cells import Row
 
 def at_once(ask: Callable[[str], Row], keys: Iterable[str], workers: int) -> Iterator[Row]:
     """The rows of these keys, each as soon as it is finished; this many are asked at once. In threads: the time of a
-    row is nearly all its network's, which others need not wait for (96 % measured)."""
+    row is mostly its network's, which others need not wait for."""
     if workers == 1:
         yield from map(ask, keys)
         return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quoth_eval.tables.measure import Counts
     from quoth_eval.tables.pages import Grounding
 
-SETS = Literal["factbook", "deleted", "contracts", "pages"]
+SETS = Literal["factbook", "deleted", "contracts", "invoices", "pages"]
 PARTS = Literal["test", "develop"]
 BOTH = Literal["both", "table", "reader"]
 
@@ -31,10 +31,12 @@ def table(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="SET", callback=within(SETS, "factbook"), help="factbook, deleted, contracts or pages; see above."
+            metavar="SET",
+            callback=within(SETS, "factbook"),
+            help="factbook, deleted, contracts, invoices, pages: see above.",
         ),
     ],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The World Factbook as JSONL; ContractNLI's dev.json.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The World Factbook (JSONL), dev.json, a folder.")],
     part: Annotated[str, typer.Option("--part", callback=within(PARTS, "test"), help="test or develop.")] = "test",
     rows: Annotated[
         int | None, typer.Option("--rows", callback=within(Count | None, 30), help="At most this many rows.")
@@ -57,7 +59,8 @@ def table(
 
     factbook: 30 countries, 12 questions; a cell is right if the field says it, or it the field. deleted: the same with
     the fields deleted from the texts: every filled cell is wrong. contracts: 8 agreements, 8 questions, labelled by
-    hand; a cell is right if it is inside of what answers, or has all of it. pages: grounding F1 by page and by word, as
+    hand; a cell is right if it is inside of what answers, or has all of it. invoices: the folder tests/compare of
+    invoice2data, 11 invoices, 5 of them in English, 6 questions. pages: grounding F1 by page and by word, as
     ExtractBench defines them, on PDFs made from the Factbook.
 
     \b
@@ -70,7 +73,8 @@ def table(
     from quoth_eval.tables.measure import counts_table
 
     reader = load_reader(model, [], setup)
-    made = {"set": name, "part": part, "inputs": sha256_file(file), "model": model, "weights": fingerprint(model)}
+    inputs = sha256_file(file) if file.is_file() else file.name  # the files of a folder are checked one by one
+    made = {"set": name, "part": part, "inputs": inputs, "model": model, "weights": fingerprint(model)}
     with tempfile.TemporaryDirectory(prefix="quoth-table-") as scratch:
         folder = (keep or Path(scratch)) / f"{name}-{part}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +94,7 @@ def _measured(
     from quoth_eval.tables.measure import SYSTEMS, measured
     from quoth_eval.tables.pages import grounded
 
-    given = (sets.contracts if name == "contracts" else sets.factbook)(file, part, rows)
+    given = {"contracts": sets.contracts, "invoices": sets.invoices}.get(name, sets.factbook)(file, part, rows)
     if name == "deleted":
         given = sets.deleted(given, sets.factbook_fields().values())
     with counting("asking", "rows") as progress:

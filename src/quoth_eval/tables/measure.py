@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quoth.corpus.corpus import Corpus
+from quoth.index.finder import Finder
 from quoth.reader.model import Reader
 from quoth.records import Document
 from quoth.tables.table import table
@@ -108,6 +109,7 @@ def corpus_of(given: TableSet, folder: Path, documents: Callable[[], Iterable[Do
         return Corpus.open(path), False
     made = Corpus.create(path)
     made.add(documents())
+    Finder([made]).embed()  # as `quoth index` does
     return made, True
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from quoth.corpus.documents import read_documents
 from quoth.errors import InputError
 from quoth.records import Document
+from quoth.storage import sha256_file
 from quoth.tables.columns import Column
 
 TESTED = 30
@@ -29,7 +30,8 @@ ROW = "row"
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What answers a cell: the text of a field, or any of these ranges of characters of the row's document."""
+    """What answers a cell: the text of a field, or what it says in several ways, a line each; or any of these ranges of
+    characters of the row's document."""
 
     field: str = ""
     places: tuple[tuple[int, int], ...] = ()
@@ -39,8 +41,8 @@ class Gold:
         if self.places:
             inside = ((low <= start and end <= high) or (start <= low and high <= end) for low, high in self.places)
             return start < end and any(inside)
-        said, known = (" ".join(each.casefold().split()) for each in (text, self.field))
-        return bool(said) and (said in known or known in said)
+        said, *ways = (" ".join(each.casefold().split()) for each in (text, *self.field.split("\n")))
+        return bool(said) and any(said in known or known in said for known in ways if known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def contracts(path: Path, part: str = "test", rows: int | None = None) -> TableS
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a file of ContractNLI ({error!r}); give its dev.json") from None
     own, gold = dict[str, list[Document]](), dict[str, dict[str, Gold]]()
-    for known in (each for each in _labelled() if each["part"] == part):
+    for known in (each for each in _labelled("contracts.jsonl") if each["part"] == part):
         name, text = texts.get(known["document"], ("", ""))
         if sha256(text.encode()).hexdigest() != known["sha256"]:
             raise InputError(f"{path}: document {known['document']} is not the one that was labelled; give dev.json")
@@ -131,8 +133,25 @@ def contracts(path: Path, part: str = "test", rows: int | None = None) -> TableS
     return TableSet("contracts", columns, {each: own[each] for each in chosen}, {each: gold[each] for each in chosen})
 
 
-def _labelled() -> list[dict[str, Any]]:
-    lines = files("quoth_eval.tables").joinpath("contracts.jsonl").read_text("utf-8").splitlines()
+def invoices(folder: Path, part: str = "test", rows: int | None = None) -> TableSet:
+    """The invoices of invoice2data's tests, with what they say. There is no part for development.
+
+    Raises InputError if the folder has not all of them.
+    """
+    if part != "test":
+        raise InputError("the invoices are all tests; leave --part out")
+    own, gold = dict[str, list[Document]](), dict[str, dict[str, Gold]]()
+    for known in _labelled("invoices.jsonl")[:rows]:
+        path = folder / known["document"]
+        if not path.is_file() or sha256_file(path) != known["sha256"]:
+            raise InputError(f"{path}: not the invoice that was labelled; give tests/compare of invoice2data")
+        own[known["document"]] = [*read_documents(path)]
+        gold[known["document"]] = {column: Gold(text) for column, text in known["says"].items()}
+    return TableSet("invoices", _columns("invoices.toml")[0], own, gold)
+
+
+def _labelled(name: str) -> list[dict[str, Any]]:
+    lines = files("quoth_eval.tables").joinpath(name).read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 

@@ -18,7 +18,7 @@ from quoth.records import Document, Evidence, Prediction
 from quoth_eval.tables import measure, pages, sets
 from quoth_eval.tables.measure import Filled, counted, counts_table, measured
 from quoth_eval.tables.pages import Grounding, Word, drawn, grounded, on_page, on_words, overlap, quoted
-from quoth_eval.tables.sets import Gold, TableSet, contracts, deleted, factbook, factbook_fields
+from quoth_eval.tables.sets import Gold, TableSet, contracts, deleted, factbook, factbook_fields, invoices
 from quoth_sources.source_map import locate
 
 FIELDS = factbook_fields()
@@ -93,7 +93,7 @@ def test_agreements_are_those_that_were_labelled(tmp_path: Path, monkeypatch: py
         "sha256": sha256(text.encode()).hexdigest(),
         "places": {"date": [[8, 18]]},
     }
-    monkeypatch.setattr(sets, "_labelled", lambda: [known, known | {"document": "8", "part": "develop"}])
+    monkeypatch.setattr(sets, "_labelled", lambda _: [known, known | {"document": "8", "part": "develop"}])
     path = tmp_path / "dev.json"
     path.write_text(json.dumps({"documents": [{"id": 7, "file_name": "n.txt", "text": text}]}), "utf-8")
     made = contracts(path)
@@ -104,6 +104,27 @@ def test_agreements_are_those_that_were_labelled(tmp_path: Path, monkeypatch: py
     path.write_text("[]", "utf-8")
     with pytest.raises(InputError, match="not a file of ContractNLI"):
         contracts(path)
+
+
+def test_the_labels_of_invoices() -> None:
+    lines, columns = sets._labelled("invoices.jsonl"), {each.name for each in sets._columns("invoices.toml")[0]}
+    assert len({each["document"] for each in lines}) == 11
+    assert all(each["says"].keys() <= columns and all(each["says"].values()) for each in lines)
+
+
+def test_invoices_are_those_that_were_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "Rechnung 7, 5.00 EUR"
+    (tmp_path / "a.txt").write_text(text)
+    known = {"document": "a.txt", "sha256": sha256(text.encode()).hexdigest(), "says": {"total": "5.00 EUR\n5 Euro"}}
+    monkeypatch.setattr(sets, "_labelled", lambda _: [known, known | {"document": "b.txt"}])
+    made = invoices(tmp_path, rows=1)
+    assert [each.text for each in made.documents()] == [text]
+    gold = made.gold["a.txt"]["total"]
+    assert [gold.accepts(said) for said in ("5.00", "about 5 euro", "7", "")] == [True, True, False, False]
+    with pytest.raises(InputError, match=r"b\.txt: not the invoice that was labelled"):
+        invoices(tmp_path)
+    with pytest.raises(InputError, match="all tests"):
+        invoices(tmp_path, "develop")
 
 
 def small(is_deleted: bool = False) -> TableSet:
