@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,6 +56,8 @@ def corpus(tmp_path: Path) -> Corpus:
 
 class Told:
     """Finds every passage, in the order of their rows; keeps what it was asked."""
+
+    encoder = SimpleNamespace(config=SimpleNamespace(ask_with="entity"))
 
     def __init__(self, corpus: Corpus) -> None:
         self.passages = list(corpus.passages())
