@@ -180,9 +180,11 @@ def main() -> None:
     sets = [factbook(given.factbook, "develop", given.countries, QUESTIONS), contracts(given.contracts, "develop")]
     if not given.rows.exists():
         reader = open_reader(given.reader, dtype=given.dtype)
-        with given.rows.open("w", encoding="utf-8") as file:
+        part = given.rows.with_suffix(".part")
+        with part.open("w", encoding="utf-8") as file:
             for each in (cell for one in sets for cell in asked(one, reader)):
                 file.write(json.dumps([*each[:5], each.cell.to_dict(), *each[6:]]) + "\n")
+        part.replace(given.rows)
     lines = map(json.loads, given.rows.read_text("utf-8").splitlines())
     cells = [Asked._make([*line[:5], Cell.from_dict(line[5]), *line[6:]]) for line in lines]
     by_set = {one.name: [each for each in cells if each.set == one.name] for one in sets}

@@ -61,6 +61,20 @@ def test_agreement_by_hand() -> None:
     assert agreement(alone, first) == (0, 0)
 
 
+def test_a_row_in_the_place_of_others_is_compared_as_if_they_had_never_been() -> None:
+    rows = [Row(f"{n}", "", {"q": Cell(likeliest=phrase("Rate: 12", "12", n / 10))}) for n in range(1, 5)]
+    made, alone = Comparison([Column("q", ("Q?",))]), Comparison([Column("q", ("Q?",))])
+    for each in rows[:3]:
+        made.add(each)
+    for each in (rows[3], rows[2]):
+        alone.add(each)
+    before = made.decided(rows[0])
+    with made.instead(rows[3], rows[:2]):
+        said, expected = (next(each.decided(rows[3]).cells["q"].shown()).probability for each in (made, alone))
+        assert said == pytest.approx(expected)
+    assert made.decided(rows[0]) == before
+
+
 def test_running_text_is_no_label() -> None:
     said = "It was said by all of them at the end of the day that"
     prose, first, second = (phrase(f"{text} 12", "12", 0.5) for text in (said, "Rate:", "Rate:"))

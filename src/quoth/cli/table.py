@@ -123,6 +123,7 @@ def table(
     """
     from quoth.tables.columns import read_columns
     from quoth.tables.files import check_output
+    from quoth.tables.journal import BESIDE
     from quoth.tables.table import Options
 
     columns = read_columns(questions)
@@ -133,7 +134,8 @@ def table(
             "--marked makes copies of PDFs beside the output; name it with -o, and their folder with --files"
         )
     corpus = _opened(folder := read_at(directory), where)
-    if len(columns) * corpus.num_documents >= MANY:
+    is_begun = output is not None and output.with_name(output.name + BESIDE).exists()
+    if len(columns) * corpus.num_documents >= MANY and not is_begun:
         from quoth.encoders.graph import prefer_pytorch
 
         prefer_pytorch()

@@ -137,7 +137,7 @@ class Writer:
         sweep(self.path, self.snapshot.manifest)
         remove(self.path / REPAIR)
         record = read_origins(self.path, self.snapshot.manifest)
-        whole = {place: [name for name in files if files[name]["digest"]] for place, files in record.items()}
+        whole = {place: {name for name in files if files[name]["digest"]} for place, files in record.items()}
         Seen(self.path).keep(whole)
 
     def _forget_lost(self) -> bool:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -28,7 +29,7 @@ NAMES = ("bias", "share", "margin", "unit", "asked", "label", "apart")
 question's; how many of the other rows' phrases, by their chances, have this label; minus how many more of them share
 one among themselves."""
 LABEL = 12
-"""Words before a phrase in its line that are looked at. So many are no label, but running text, or lines that a PDF
+"""Words before a phrase in its line that are looked at; tried were this and no bound, for PDFs. So many are no label, but running text, or lines that a PDF
 joined: nothing is compared."""
 
 
@@ -45,13 +46,13 @@ class Profile:
     def __init__(self) -> None:
         self._rows, self._pairs, self._weights = 0, 0.0, defaultdict[tuple[str, ...], float](float)
 
-    def add(self, phrase: Cell | None) -> None:
-        """Takes in the phrase of a row, if it has one."""
-        self._rows += 1
+    def add(self, phrase: Cell | None, count: int = 1) -> None:
+        """Takes in the phrase of a row, if it has one; with `count` −1 takes it out again."""
+        self._rows += count
         if phrase is not None and 0 < len(label := label_of(phrase)) < LABEL:
             before = self._weights[label]
-            self._weights[label] += phrase.probability
-            self._pairs += self._weights[label] ** 2 - before**2 - phrase.probability**2
+            self._weights[label] += count * phrase.probability
+            self._pairs += self._weights[label] ** 2 - before**2 - count * phrase.probability**2
 
     def agreement(self, label: tuple[str, ...], own: float) -> tuple[float, float]:
         """Of a phrase that was taken in, by its label and its chance: the chances of the other rows' phrases with this
@@ -85,10 +86,22 @@ class Comparison:
     def __init__(self, columns: Iterable[Column]) -> None:
         self._columns = {each.name: (each, Profile()) for each in columns}
 
-    def add(self, row: Row) -> None:
-        """Takes in a row."""
+    def add(self, row: Row, count: int = 1) -> None:
+        """Takes in a row; with `count` −1 takes it out again."""
         for name, cell in row.cells.items():
-            self._columns[name][1].add(cell.likeliest)
+            self._columns[name][1].add(cell.likeliest, count)
+
+    @contextmanager
+    def instead(self, row: Row, others: Sequence[Row]) -> Iterator[None]:
+        """With a row in the place of others."""
+        every = [*((each, -1) for each in others), (row, 1)]
+        for each, count in every:
+            self.add(each, count)
+        try:
+            yield
+        finally:
+            for each, count in every:
+                self.add(each, -count)
 
     def decided(self, row: Row) -> Row:
         """The row with each cell filled by its best phrase, or not, by the chance of that in its column. Columns with a

@@ -107,6 +107,9 @@ class Journal:
             others = [name for name, value in identity.items() if known.get(name) != value]
         except (ValueError, AttributeError):
             raise InputError(f"{self.path} is not a table's; choose another name for the output") from None
+        if others == ["format"]:
+            both = f"{self._output} and {self.path.name}" if self._output else self.path.name
+            raise InputError(f"{self.path}: of another version of Quoth; delete {both}, and the table is asked again")
         if others:
             name = self._output or self.path
             raise InputError(f"{name} belongs to another table (other {', '.join(others)}); choose another name")

@@ -85,7 +85,11 @@ class State:
 
     def decided(self, key: str) -> Row:
         """A row that is finished, with the cells that are sure by comparison."""
-        return (self._now or self).comparison.decided(self.found(key))
+        if (now := self._now) is None:
+            return self.comparison.decided(self.found(key))
+        later = [now.found(key)] if key in now.rows else []
+        with now.comparison.instead(row := self.found(key), later):
+            return now.comparison.decided(row)
 
     def row(self, key: str) -> Row:
         """A row that is finished, with its columns' calibrations and with the corrections of its cells."""

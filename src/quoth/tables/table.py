@@ -21,6 +21,7 @@ from quoth.corpus.corpus import Corpus, CorpusOrPath, listed
 from quoth.corpus.view import parts
 from quoth.errors import InputError, few
 from quoth.storage import encode_json
+from quoth.tables import compare
 from quoth.tables.asking import Asker, rows_of
 from quoth.tables.calibration import best_of, fitted, told
 from quoth.tables.cells import CONFIRMED, Row
@@ -89,7 +90,10 @@ class Run:
             "by": self.options.by,
             "model": model,
         }
-        self._of = {each.name: sha256(encode_json([each.wordings, each.type, model])).hexdigest() for each in columns}
+        self._of = {
+            each.name: sha256(encode_json([each.wordings, each.type, model, compare.fitted()])).hexdigest()
+            for each in columns
+        }
         self._corrections = Corrections(self.options.by_hand)
         every = self._corrections.calibrations
         self.calibrations = {name: each for name, each in every.items() if each.of == self._of.get(name)}

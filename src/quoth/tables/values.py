@@ -67,7 +67,7 @@ _UNITS = {"year": "0Y", "yr": "0Y", "month": "1M", "week": "2W", "wk": "2W", "da
 _UNITS |= {"minute": "5M", "min": "5M", "second": "6S", "sec": "6S"}
 """The place of a unit in a duration, the longest first, and its sign there."""
 _UNIT = re.compile(rf"[\s-]*(?:calendar\s+)?({'|'.join(_UNITS)})s?\b\.?", re.IGNORECASE)
-_PER = re.compile(r"(?:(?<=[^\W\d_])|(?<=\)))/\d[\d,.]*(?![\d/])|\bper \d[\d,.]*")
+_PER = re.compile(r"(\d\s+[^\d/]*)(?:/|\bper )1[0,]*(?![\d/])")
 """What a rate is of: 12.3 deaths/1,000 births are 12.3."""
 _ONE = re.compile(rf"\ban?\s+(?=(?:{'|'.join(_UNITS)})\b)", re.IGNORECASE)
 _BETWEEN = re.compile(r"[\s,]*(?:and\s*)?", re.IGNORECASE)
@@ -105,7 +105,7 @@ def items_of(text: str) -> list[str]:
 
 def number_in(text: str) -> int | float | None:
     """The one number of a text."""
-    found = _told(_PER.sub(" ", text), money=False)
+    found = _told(_PER.sub(r"\1 ", text), money=False)
     return _plain(found[0][2]) if len(found) == 1 else None
 
 
@@ -114,7 +114,7 @@ def money_in(text: str) -> dict[str, Any] | None:
     currencies = {_currency(each[0]) for each in _CURRENCY.finditer(text)}
     for sign in ("$", "¥"):  # "US$ 5 (five dollars)" says which
         currencies -= {sign} if len(currencies) > 1 else set()
-    found = _told(_CURRENCY.sub(" ", _SIGNED.sub(r" \2\1", _PER.sub(" ", text))), money=True)
+    found = _told(_CURRENCY.sub(" ", _SIGNED.sub(r" \2\1", _PER.sub(r"\1 ", text))), money=True)
     is_amount = currencies or _NUMBER.fullmatch(_without_remarks(text).strip())  # 5 % and 5 years are none
     if len(found) != 1 or len(currencies) > 1 or not is_amount:
         return None
