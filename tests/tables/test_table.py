@@ -213,6 +213,12 @@ def test_the_output_of_another_table_is_refused(corpus: quoth.Corpus, tmp_path: 
             quoth.table(corpus, QUESTIONS, model=reader, output=out, **more)
     with pytest.raises(InputError, match=r"other questions"):
         quoth.table(corpus, QUESTIONS[:1], model=reader, output=out)
+    rows = tmp_path / "t.csv.rows"
+    now = rows.read_bytes()
+    rows.write_bytes(now.replace(b'"format": 2', b'"format": 1', 1))
+    with pytest.raises(InputError, match=r"of another version of Quoth; delete .*t\.csv and t\.csv\.rows"):
+        quoth.table(corpus, QUESTIONS, model=reader, output=out)
+    rows.write_bytes(now)
     out.write_bytes(known + b"mine")
     with pytest.raises(InputError, match="was changed since it was written"):
         quoth.table(corpus, QUESTIONS, model=reader, output=out)

@@ -29,8 +29,8 @@ NAMES = ("bias", "share", "margin", "unit", "asked", "label", "apart")
 question's; how many of the other rows' phrases, by their chances, have this label; minus how many more of them share
 one among themselves."""
 LABEL = 12
-"""Words before a phrase in its line that are looked at; tried were this and no bound, for PDFs. So many are no label, but running text, or lines that a PDF
-joined: nothing is compared."""
+"""Words before a phrase in its line that are looked at. So many are no label, but running text, or lines that a PDF
+joined: nothing is compared. Tried were this bound and none."""
 
 
 def label_of(phrase: Cell) -> tuple[str, ...]:
