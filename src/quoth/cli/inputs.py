@@ -106,8 +106,9 @@ def tell_remaining(corpus: "Corpus", deleted: Iterable[str]) -> None:
     with suppress(CorruptionError):  # everything is committed
         for folder, names in Origins(corpus).remaining(deleted).items():
             are, them = ("is", "it") if len(names) == 1 else ("are", "them")
-            again = f"quoth sync reads {them} again; remove what was deleted there, or name a file in .quothignore if all was"
-            note(f"{plural(len(names), 'file')} {are} still in {folder} ({few(names)}); {again}")
+            remedy = "remove what was deleted there, or name a file in .quothignore if all of it was"
+            still = f"{plural(len(names), 'file')} {are} still in {folder} ({few(names)})"
+            note(f"{still}; quoth sync reads {them} again; {remedy}")
 
 
 class Gone:
