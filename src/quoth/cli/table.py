@@ -123,7 +123,6 @@ def table(
     """
     from quoth.tables.columns import read_columns
     from quoth.tables.files import check_output
-    from quoth.tables.journal import BESIDE
     from quoth.tables.table import Options
 
     columns = read_columns(questions)
@@ -134,11 +133,7 @@ def table(
             "--marked makes copies of PDFs beside the output; name it with -o, and their folder with --files"
         )
     corpus = _opened(folder := read_at(directory), where)
-    is_begun = output is not None and output.with_name(output.name + BESIDE).exists()
-    if len(columns) * corpus.num_documents >= MANY and not is_begun:
-        from quoth.encoders.graph import prefer_pytorch
-
-        prefer_pytorch()
+    _prepare(len(columns) * corpus.num_documents, output)
     reader = load_reader(model, [corpus], setup)
     asks = clusters().asking(directory, model, setup) if ray else None
     options = Options(by, output, since, files, corrections, calibrate, pictures, marked, workers, asks)
@@ -147,6 +142,15 @@ def table(
         _watch(watch, corpus, lambda: _opened(folder, where), columns, reader, options, json)
     if changed:
         raise typer.Exit(1)
+
+
+def _prepare(cells: int, output: Path | None) -> None:
+    """Let many cells be read by PyTorch; not those of a table that was begun, of which few may be left."""
+    from quoth.encoders.graph import prefer_pytorch
+    from quoth.tables.journal import BESIDE
+
+    if cells >= MANY and not (output is not None and output.with_name(output.name + BESIDE).exists()):
+        prefer_pytorch()
 
 
 def _watch(

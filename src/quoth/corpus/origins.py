@@ -151,21 +151,22 @@ def write_origins(corpus: Path, old: Manifest, changes: Changes) -> tuple[dict[s
     return *parts, write_twice(origins_path(corpus, old.snapshot + 1), content)
 
 
-def forget_lost(corpus: Path, old: Manifest, is_held: Callable[[str], bool]) -> tuple[dict[str, Any], ...] | None:
-    """Writes the record in one file for the next snapshot, without the documents that the corpus does not hold, and the
-    files and folders that have no other; returns what its manifest says of it, or None if it is so already.
+def write_whole(corpus: Path, old: Manifest, record: Record) -> tuple[dict[str, Any], ...]:
+    """Writes the record in one file for the next snapshot; returns what its manifest says of it."""
+    return (write_twice(origins_path(corpus, old.snapshot + 1), encode_json(record)),)
 
-    Of what is left of a file `quoth sync` has no digest then, and reads it again. Raises CorruptionError.
+
+def held(record: Record, is_held: Callable[[str], bool]) -> Record:
+    """The record without the documents that the corpus does not hold, and the files and folders that have no other.
+
+    Of what is left of a file `quoth sync` has no digest then, and reads it again.
     """
-    record = read_origins(corpus, old)
     kept: Record = {}
     for place, files in record.items():
         left = {name: origin for name, each in files.items() if (origin := _held(each, is_held))}
         if left or not files:
             kept[place] = left
-    if kept == record and (len(old.origins) == 1 or not record):
-        return None
-    return (write_twice(origins_path(corpus, old.snapshot + 1), encode_json(kept)),)
+    return kept
 
 
 def _held(origin: Origin, is_held: Callable[[str], bool]) -> Origin | None:

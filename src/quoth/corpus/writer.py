@@ -40,7 +40,7 @@ from quoth.corpus.manifest import (
     write_manifest,
 )
 from quoth.corpus.moves import NO_MOVES, moves_from, save_moves, sweep_moves
-from quoth.corpus.origins import BEFORE, Changes, forget_lost, read_origins, write_origins
+from quoth.corpus.origins import BEFORE, Changes, Record, held, read_origins, write_origins, write_whole
 from quoth.corpus.seen import Seen
 from quoth.corpus.segment import Segment, SegmentWriter, Split, blocks_of
 from quoth.corpus.snapshot import Snapshot, deletion
@@ -127,7 +127,9 @@ class Writer:
         read_origins(self.path, self.snapshot.manifest)  # if it is damaged, nothing is written
         merged = self.merge()
         release(self.path, self.snapshot.manifest.snapshot)  # which frees space for what follows
-        merged = bool(self._with_reserve(self._forget_lost)) or merged
+        record = read_origins(self.path, self.snapshot.manifest)
+        kept = held(record, self._holds)
+        merged = bool(self._with_reserve(lambda: self._rewrite(record, kept))) or merged
         released = release(self.path, self.snapshot.manifest.snapshot, thorough=True)
         # Somebody reads an older snapshot: an empty commit says that later writes are to release it.
         if not (released or merged):
@@ -136,16 +138,15 @@ class Writer:
         # What killed writers left, and what only saves work, may have texts or names of the documents that are gone.
         sweep(self.path, self.snapshot.manifest)
         remove(self.path / REPAIR)
-        record = read_origins(self.path, self.snapshot.manifest)
-        whole = {place: {name for name in files if files[name]["digest"]} for place, files in record.items()}
+        whole = {place: {name for name in files if files[name]["digest"]} for place, files in kept.items()}
         Seen(self.path).keep(whole)
 
-    def _forget_lost(self) -> bool:
-        """Commits the record of source files without the documents that are gone; returns whether it had any."""
+    def _rewrite(self, record: Record, kept: Record) -> bool:
+        """Commits what is kept of the record of source files, in one file; returns False if it is so already."""
         old = self.snapshot.manifest
-        if (origins := forget_lost(self.path, old, self._holds)) is None:
+        if kept == record and (len(old.origins) == 1 or not record):
             return False
-        self.commit(origins=origins, kept_from=old.snapshot + 1)
+        self.commit(origins=write_whole(self.path, old, kept), kept_from=old.snapshot + 1)
         return True
 
     def _holds(self, document_id: str) -> bool:
