@@ -26,8 +26,9 @@ from quoth.answers.evidence import (
     span_proposals,
 )
 from quoth.corpus.bm25 import Ranking
+from quoth.datasets.judging import normalise
 from quoth.reader.spans import Reading
-from quoth.records import Likelihood, PassageShare, Prediction
+from quoth.records import Likelihood, Passage, PassageShare, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.timing import step
 
@@ -104,6 +105,14 @@ def predict_words(
             scores.append(weight_C - log_sum_exp(weight_C) + log_sum_exp(joint_NV[:, word]))
     places = [place for spans in spans_of.values() for place in spans]
     return chosen(span_proposals(read, places, np.concatenate(scores), 0.0), top_k, distinct=False)
+
+
+def log_likelihood(passage: Passage, spans: Spans, answer: str) -> float:
+    """log p(y|z,x) by the reader of a `Reader`: the share of the spans equal to the answer, ignoring case and white
+    space, among all spans of the passage and "no answer here"; −inf if there is none."""
+    texts = (passage.text[start:end] for start, end in zip(spans.start_C, spans.end_C, strict=True))
+    equal_C = np.array([normalise(text) == normalise(answer) for text in texts], np.bool_)
+    return log_sum_exp(spans.odds_C[equal_C]) - float(np.logaddexp(0.0, spans.total))
 
 
 def explain_likelihood(

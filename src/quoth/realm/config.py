@@ -135,7 +135,7 @@ class REALMConfig(ModelConfig):
         return "" if folder is None or self.base else str(folder / "passages")
 
 
-Salience = Literal["salient", "spans", "tokens"]
+Salience = Literal["salient", "spans", "word", "tokens"]
 ReaderSees = Annotated[
     Literal["model", "titles", "body"],
     "What the reader sees of a passage: its title before its text (titles), its text alone (body, the paper), or as "
@@ -166,9 +166,14 @@ class PretrainConfig(MeasuredConfig):
     num_candidates: Annotated[int, Ge(2), "Number of passages per example, including the null document."] = 8
     masking: Annotated[
         Salience,
-        "What to mask: one named entity or date per example (salient), one random run of words (spans), or 15 % of "
-        "the tokens.",
+        "What to mask: one named entity or date per example (salient), one random run of words (spans) or word "
+        "(word), or 15 % of the tokens.",
     ] = "salient"
+    reader: Annotated[
+        str,
+        "The `Reader`, by name or folder, that fills the masks with spans of the passages, in place of the model's own "
+        "reader. It stays as it is: only the towers learn.",
+    ] = ""
     tagger: Annotated[str, "The model that finds entities and dates."] = "quoth-tagger"
     marginal: Annotated[
         Literal["product", "token"],
@@ -189,6 +194,15 @@ class PretrainConfig(MeasuredConfig):
     splitter: Annotated[str, "How documents are split into passages."] = "words:120"
     evaluate_blanks: Count = 200
     reader_sees: ReaderSees = "model"
+
+    def check(self) -> None:
+        MeasuredConfig.check(self)
+        if self.reader and (self.masking == "tokens" or self.mlm_warmup_steps):
+            given = "masking='tokens'" if self.masking == "tokens" else f"mlm_warmup_steps={self.mlm_warmup_steps}"
+            raise InputError(
+                f"{given}, but reader={self.reader!r} fills one blank with a span, and does not learn; "
+                "mask 'salient', 'spans' or 'word', without mlm_warmup_steps"
+            )
 
 
 @described

@@ -15,12 +15,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from quoth.corpus.corpus import Corpus
+from quoth.datasets.judging import normalise
 from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError, UnknownDocumentError
-from quoth.reader.spans import Reading
+from quoth.reader.spans import Reading, SpanReader
+from quoth.realm.answering import log_likelihood
 from quoth.realm.config import PretrainConfig
 from quoth.realm.index_refresh import FixedIndex, IndexRefresher
 from quoth.realm.losses import log_retrieval, marginal_of_product, marginal_per_token, relevance, retrieval_utility
@@ -29,19 +32,22 @@ from quoth.realm.passages import passage_inputs, query_inputs
 from quoth.realm.salient import Masked, MaskedTexts
 from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.records import Passage
+from quoth.text.tokenizer import MASK
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.trainer import Step
 
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """The results of a batch: log p(y_m|z,x) [B, N, M], f(x, z) [B, N], which of the M are masks [B, M], and the
-    passages that were retrieved, candidates 1 to N − 1 of each example."""
+    """The results of a batch: log p(y_m|z,x) [B, N, M], f(x, z) [B, N], which of the M are masks [B, M], the passages
+    that were retrieved, candidates 1 to N − 1 of each example, and which examples have p(y|x) > 0 [B], as all have
+    whose reader is the model's own: of others log p(y|x) is 0 here."""
 
     log_p_BNM: Tensor
     relevance_BN: Tensor
     masked_BM: Tensor
     passages: list[list[Passage]]
+    explained_B: Tensor
 
     def log_likelihood(self, per_token: bool) -> Tensor:
         """log p(y|x) of each example: [B]."""
@@ -60,8 +66,8 @@ class Marginal:
 class PretrainTask(REALMTask):
     """Learns to retrieve what helps to fill masks.
 
-    `searched` is the corpus of `neighbourhood`, if texts are drawn from another one. Raises InputError if it has too
-    few passages.
+    `searched` is the corpus of `neighbourhood`, if texts are drawn from another one; `reader` takes the place of the
+    model's own. Raises InputError if the corpus has too few passages.
     """
 
     def __init__(
@@ -72,9 +78,10 @@ class PretrainTask(REALMTask):
         config: PretrainConfig,
         searched: Corpus | None = None,
         world: World = SINGLE_PROCESS,
+        reader: SpanReader | None = None,
     ) -> None:
         super().__init__(model, config, world)
-        self.texts, self.config, self._searched = texts, config, searched
+        self.texts, self.config, self._searched, self._reader = texts, config, searched, reader
         self._neighbourhood = neighbourhood
         self._retrieved = model.config.num_candidates - 1
         # The least number of passages that are not trivial for an example.
@@ -100,7 +107,7 @@ class PretrainTask(REALMTask):
             return Step(None, 0, self.config.batch_size)
         per_token = self.config.marginal == "token"
         count = sum(len(example.hidden_M) for example in drawn) if per_token else len(drawn)
-        totals = np.zeros(5)
+        totals = np.zeros(6)
         for part in self.parts(drawn, self.config.mini_batch_size):
             found, tokens = self.marginal(part)
             loss = -found.log_likelihood(per_token).sum() / count
@@ -110,10 +117,12 @@ class PretrainTask(REALMTask):
                 means = [
                     len(part) / len(drawn) * float(measure.mean()) for measure in (found.utility(), found.gain(), null)
                 ]
-            totals += [loss.item(), tokens, *means]
-        total, tokens_of_all, *means_of_all = self.summed(totals.tolist())
-        measures = dict(zip(("utility", "gain", "null"), means_of_all, strict=True)) | {"staleness": float(staleness)}
-        return Step(total, int(tokens_of_all), self.config.batch_size - len(drawn), measures)
+            totals += [loss.item(), tokens, int(found.explained_B.sum()), *means]
+        total, tokens_of_all, explained, *means_of_all = self.summed(totals.tolist())
+        measures = {"staleness": float(staleness)}
+        if self._reader is None:
+            measures |= zip(("utility", "gain", "null"), means_of_all, strict=True)
+        return Step(total, int(tokens_of_all), self.config.batch_size - int(explained), measures)
 
     def _alone(self, step: int) -> Step:
         """Add the gradient of a masked LM that reads as many texts as there would be passages, and none of these."""
@@ -139,18 +148,28 @@ class PretrainTask(REALMTask):
             q_BD = model.queries(pair_batch(model.tokenizer, queries, self.device)).float()
         q = q_BD.detach().cpu().numpy()
         found = self._neighbourhood.nearest(q, self._retrieved, [self._trivial(example.passage) for example in drawn])
-        rows = {passage.row: passage for passages in found for passage in passages}
+        read: list[list[Reading]] = []
+        if self._reader is None:
+            read = [self._readings(example, passages) for example, passages in zip(drawn, found, strict=True)]
+            log_p_BNM, masked_BM = self._likelihood(drawn, read)
+        else:
+            log_p_BNM = torch.from_numpy(by_spans(self._reader, drawn, found))[:, :, None].float().to(self.device)
+            masked_BM = torch.ones_like(log_p_BNM[:, 0], dtype=torch.bool)
+        explained_B = log_p_BNM.isfinite().all(dim=2).any(dim=1)
+        # Of a blank that no passage explains nothing is learned; its passages are not encoded.
+        log_p_BNM = log_p_BNM.masked_fill(~explained_B[:, None, None], 0.0)
+        used = [passages if explained else [] for passages, explained in zip(found, explained_B.tolist(), strict=True)]
+        rows = {passage.row: passage for passages in used for passage in passages}
         place = {row: u + 1 for u, row in enumerate(rows)}
         texts, titles = ["", *(p.text for p in rows.values())], ["", *(p.title for p in rows.values())]
         inputs = passage_inputs(model.tokenizer, model.config, texts, titles)
         with model.autocast():
             z_UD = model.passages(pair_batch(model.tokenizer, inputs, self.device)).float()
-        candidates_BN = torch.tensor([[0, *(place[p.row] for p in passages)] for passages in found]).to(self.device)
-        relevance_BN = relevance(q_BD, z_UD[candidates_BN], model.config.similarity_scale)
-        read = [self._readings(example, passages) for example, passages in zip(drawn, found, strict=True)]
-        log_p_BNM, masked_BM = self._likelihood(drawn, read)
+        candidates_BN = torch.tensor([[0, *(place.get(p.row, 0) for p in passages)] for passages in found])
+        z_BND = z_UD[candidates_BN.to(self.device)]
+        relevance_BN = relevance(q_BD, z_BND, model.config.similarity_scale)
         tokens = _tokens(read) + sum(len(pair.ids_T) for pair in inputs)
-        return Marginal(log_p_BNM, relevance_BN, masked_BM, found), tokens
+        return Marginal(log_p_BNM, relevance_BN, masked_BM, found, explained_B), tokens
 
     def _trivial(self, passage: Passage) -> list[int]:
         """The rows never retrieved for an example of this passage; none if its text does not occur there."""
@@ -187,6 +206,23 @@ class PretrainTask(REALMTask):
         searched = "" if self._searched is None else f"{self._searched.name}, {self._searched.num_passages} passages"
         data = {"passages": self.texts.corpus.num_passages, "searched": searched}
         return {"model": self.model.config.to_dict(), "data": data}
+
+
+def by_spans(reader: SpanReader, drawn: Sequence[Masked], found: Sequence[Sequence[Passage]]) -> NDArray[np.float64]:
+    """log p(y|z,x) of the hidden text, by the spans of each example's null document, which has none, and passages:
+    [B, N]. Passages without the text are not read: there p(y|z,x) is 0."""
+    said = [normalise(example.answer) for example in drawn]
+    holding = [
+        [n for n, passage in enumerate(passages, 1) if text in normalise(passage.text)]
+        for text, passages in zip(said, found, strict=True)
+    ]
+    blanks = [example.before + MASK + example.after for example in drawn]
+    read = reader.read(blanks, [[passages[n - 1] for n in own] for passages, own in zip(found, holding, strict=True)])
+    log_p_BN = np.full((len(drawn), 1 + len(found[0])), -np.inf)
+    for b, (example, own, spans) in enumerate(zip(drawn, holding, read, strict=True)):
+        for n, marked in zip(own, spans, strict=True):
+            log_p_BN[b, n] = log_likelihood(found[b][n - 1], marked, example.answer)
+    return log_p_BN
 
 
 def _tokens(read: Sequence[Sequence[Reading]]) -> int:

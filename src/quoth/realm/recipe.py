@@ -25,6 +25,8 @@ from quoth.errors import InputError
 from quoth.hub import ModelSource, locate
 from quoth.index.tables import KeyTables
 from quoth.ner.tagger import Tagger
+from quoth.reader.runtime import open_reader
+from quoth.reader.spans import SpanReader
 from quoth.realm.config import FineTuneConfig, ICTConfig, PretrainConfig, REALMConfig
 from quoth.realm.finetune import FineTuneTask
 from quoth.realm.ict import ICTTask
@@ -66,8 +68,10 @@ def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig
     corpus = run.shared(partial(_corpus, run, config))
     if searched is not None and searched.path.resolve() == corpus.path.resolve():
         searched = None
-    source = replace(source, config=replace(source.config, num_candidates=config.num_candidates))
-    model = TrainedREALM(source, config, trained=PARTS, device=run.device)
+    changed = replace(source.config, num_candidates=config.num_candidates, reader=config.reader)
+    source = replace(source, config=changed)
+    reader = open_reader(config.reader) if config.reader else None
+    model = TrainedREALM(source, config, trained=PARTS[:2] if reader else PARTS, device=run.device)
     tagger_of = cache(partial(Tagger.load, device=run.device))  # which has a base of its own
     tagger = tagger_of(config.tagger) if config.masking == "salient" else None
     texts = MaskedTexts(corpus, model.tokenizer, model.config.question_room, config.masking, tagger)
@@ -75,7 +79,7 @@ def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig
     if config.evaluate_on and run.world.is_main:
         folder = run.stack.enter_context(tempfile.TemporaryDirectory(prefix="quoth-probe-"))
         names = tagger_of(PretrainConfig().tagger)
-        probe = Probe(Path(folder), read_documents(config.evaluate_on), config, names)
+        probe = Probe(Path(folder), read_documents(config.evaluate_on), config, names, reader)
         evaluation = Evaluation(
             config.evaluate_every, lambda saved: probe.measure(locate(str(saved), REALMConfig, run.base))
         )
@@ -83,7 +87,8 @@ def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig
     every, asynchronous = config.refresh_every, config.asynchronous
     refresher = IndexRefresher(run.output, searched or corpus, every, asynchronous, run.base, dtype, run.world)
     run.stack.callback(refresher.close)
-    return Job(PretrainTask(model, texts, refresher, config, searched, run.world), config, evaluation)
+    task = PretrainTask(model, texts, refresher, config, searched, run.world, reader)
+    return Job(task, config, evaluation)
 
 
 def _fine_tune(run: Run, source: ModelSource[REALMConfig], config: FineTuneConfig) -> Job:
@@ -139,37 +144,49 @@ def _corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:
 class Probe:
     """Held-out documents, indexed in a folder, and blanks in them, the same for model after model of one run."""
 
-    def __init__(self, folder: Path, documents: Iterable[Document], config: PretrainConfig, tagger: Tagger) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        documents: Iterable[Document],
+        config: PretrainConfig,
+        tagger: Tagger,
+        reader: SpanReader | None = None,
+    ) -> None:
         self._corpus = Corpus.create(folder / "heldout.quoth", splitter=config.splitter)
         self._corpus.add(documents)
-        self._config, self._tagger = config, tagger
+        self._config, self._tagger, self._reader = config, tagger, reader
         self._drawn: list[Masked] = []
 
     @torch.inference_mode()
     def measure(self, source: ModelSource[REALMConfig]) -> dict[str, float]:
         """Of the blanks, in passages other than their own: `recall_at_1` and `recall_at_5`, the shares for which one of
         this many retrieved passages contains the hidden words; `score`, the mean log p(y|x); `gain`, the part due to
-        passages; `utility`, the mean retrieval utility of the retrieved passages."""
+        passages; `utility`, the mean retrieval utility of the retrieved passages. With the reader of a `Reader`, which
+        says nothing without a passage, `score` is the mean p(y|x), and there are no other two."""
         model = TrainedREALM(source)
         encoder = PassageEncoder.load(source, dtype="fp32")  # its figures are the same anywhere
         KeyTables(self._corpus, encoder).build("fp32", recall=1.0)
         texts = MaskedTexts(self._corpus, model.tokenizer, model.config.question_room, "salient", self._tagger)
-        task = PretrainTask(model, texts, FixedIndex(self._corpus, encoder), self._config)
+        task = PretrainTask(model, texts, FixedIndex(self._corpus, encoder), self._config, reader=self._reader)
         drawn = self._drawn = self._drawn or texts.draw(self._config.evaluate_blanks, np.random.default_rng(0))
         ranks, score, gain, utility = [], [], [], []
         for at in range(0, len(drawn), EXAMPLES_AT_A_TIME):
             part = drawn[at : at + EXAMPLES_AT_A_TIME]
             found, _ = task.marginal(part)
-            score += found.log_likelihood(False).tolist()
-            gain += found.gain().tolist()
-            utility += found.utility().mean(dim=1).tolist()
+            log_p_B = found.log_likelihood(False)
+            if self._reader is None:
+                score += log_p_B.tolist()
+                gain += found.gain().tolist()
+                utility += found.utility().mean(dim=1).tolist()
+            else:
+                score += (log_p_B.exp() * found.explained_B).tolist()
             for example, passages in zip(part, found.passages, strict=True):
                 question = QAExample("", "", (example.answer,))
                 ranks.append(answer_rank((passage.text for passage in passages), question))
+        due = {} if self._reader else {"gain": float(np.mean(gain)), "utility": float(np.mean(utility))}
         return {
             "score": float(np.mean(score)),
-            "gain": float(np.mean(gain)),
-            "utility": float(np.mean(utility)),
+            **due,
             "recall_at_1": recall(ranks, 1),
             "recall_at_5": recall(ranks, 5),
         }

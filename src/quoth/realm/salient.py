@@ -29,13 +29,15 @@ MAX_SPAN_TOKENS = 10
 @dataclass(frozen=True, slots=True)
 class Masked:
     """A text as token ids with masks, their positions [M] and the ids they hide [M], the text from the first hidden
-    token to the last, and the passage it comes from."""
+    token to the last, the passage it comes from, and the characters of what is shown before and after that text."""
 
     ids: list[int]
     masks_M: NDArray[np.int64]
     hidden_M: NDArray[np.int64]
     answer: str
     passage: Passage
+    before: str = ""
+    after: str = ""
 
 
 class MaskedTexts:
@@ -73,8 +75,9 @@ class MaskedTexts:
             shown_T, hidden_M = np.array(ids), np.array(ids)[at_T]
             shown_T[at_T] = self._tokenizer.mask_id
             shown = shown_T[window.start : window.stop].tolist()
-            answer = passage.text[ranges[at_T[0]][0] : ranges[at_T[-1]][1]]
-            found.append(Masked(shown, at_T - window.start, hidden_M, answer, passage))
+            start, end = ranges[at_T[0]][0], ranges[at_T[-1]][1]
+            sides = passage.text[ranges[window[0]][0] : start], passage.text[end : ranges[window[-1]][1]]
+            found.append(Masked(shown, at_T - window.start, hidden_M, passage.text[start:end], passage, *sides))
         return found
 
     def _salient(
@@ -99,22 +102,22 @@ class MaskedTexts:
         """The tokens to show, anywhere in the text, and those of them to hide."""
         first = int(rng.integers(max(len(ranges) - self._room, 0) + 1))
         window = range(first, min(first + self._room, len(ranges)))
-        if masking == "spans":
-            return window, _random_span(text, ranges, window, rng)
+        if masking != "tokens":
+            return window, _random_span(text, ranges, window, rng, 1 if masking == "word" else MAX_SPAN_TOKENS)
         count = min(max(1, round(MASKED_SHARE * len(window))), len(window))
         return window, np.sort(rng.permutation(np.arange(window.start, window.stop))[:count])
 
 
 def _random_span(
-    text: str, ranges: Sequence[tuple[int, int]], window: range, rng: np.random.Generator
+    text: str, ranges: Sequence[tuple[int, int]], window: range, rng: np.random.Generator, longest: int
 ) -> NDArray[np.int64]:
-    """A run of whole words."""
+    """A run of whole words, `longest` tokens at most or a single word."""
     flags_T = boundary_flags(text, np.array(ranges, np.int64).reshape(-1, 2))[window.start : window.stop]
     starts = np.flatnonzero(flags_T & MAY_START)
     if not len(starts):
         return starts
     first = int(rng.choice(starts))
-    last = first + min(int(rng.geometric(SPAN_LENGTH)), MAX_SPAN_TOKENS)
+    last = first + min(int(rng.geometric(SPAN_LENGTH)), longest)
     ends = np.flatnonzero(flags_T[first:] & MAY_END) + first
     if not len(ends):
         return ends

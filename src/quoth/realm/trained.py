@@ -64,7 +64,7 @@ class REALMTask:
 
 class TrainedREALM:
     """The parts of a REALM, those named in `trained` with gradients, by the settings of a run; the others stay as they
-    are.
+    are. A model with the reader of a `Reader` has no other, unless "reader" is trained.
 
     `own_queries` gives a model with a single tower a separate query tower, which begins as a copy. Raises InputError if
     LoRA is requested for parts that are stored whole, without a base model.
@@ -80,7 +80,8 @@ class TrainedREALM:
         device: str = "cpu",
     ) -> None:
         separate = source.config.separate_towers or own_queries
-        self.config: REALMConfig = replace(source.config, separate_towers=separate)
+        given = "" if "reader" in trained else source.config.reader
+        self.config: REALMConfig = replace(source.config, separate_towers=separate, reader=given)
         self.device, self.bf16, self._rank = torch.device(device), config.bf16, config.lora_rank
         self._source, self._seed = source, config.seed
         self._origins = {name: name for name in PARTS} if source.config.separate_towers else _ONE_TOWER
@@ -108,7 +109,8 @@ class TrainedREALM:
         yield "passages", self.passages
         if self.queries is not self.passages:
             yield "queries", self.queries
-        yield "reader", self.reader
+        if not self.config.reader:
+            yield "reader", self.reader
 
     def _encoder(self, name: str) -> tuple[Any, Any]:
         """A part's encoder, with an adapter if it is trained, and its tokenizer."""
