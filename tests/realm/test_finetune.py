@@ -21,6 +21,7 @@ from quoth.index.tables import KeyTables
 from quoth.reader.spans import legal_spans
 from quoth.realm.config import FineTuneConfig, REALMConfig
 from quoth.realm.finetune import FineTuneTask, right_spans
+from quoth.realm.index_refresh import IndexRefresher
 from quoth.realm.network import readings
 from quoth.realm.passages import PassageEncoder
 from quoth.realm.trained import TrainedREALM
@@ -34,6 +35,7 @@ from realm_runs import (
     encoded,
     make_corpus,
     make_model,
+    passage_vector,
     query_vector,
     reader_input,
     scattered,
@@ -122,6 +124,38 @@ def test_losses_and_gradients_are_those_of_all_spans(
     assert {(True, True, 1.0), (False, False, 0.0)} <= seen
     assert ((True, True, 0.0) in seen) == force_positive
     assert ((True, False, 0.0) in seen) != force_positive
+
+
+def test_with_a_refreshed_index_passages_learn_too(corpus: Corpus, tmp_path: Path, folder: Path) -> None:
+    """The beam is that of the vectors as they were, relevance that of the passages as they are now (footnote 3)."""
+    model, encoder = trained(folder, own_queries=True), PassageEncoder.load(locate(str(folder), REALMConfig))
+    config = FineTuneConfig(retriever_beam_size=14, num_reader_passages=3, batch_size=1, refresh_every=2)
+    index = IndexRefresher(tmp_path / "run", corpus, 2, asynchronous=False)
+    task = FineTuneTask(model, encoder, corpus, QUESTIONS[:1], config, index=index)
+    for step in (2, 3, 4):
+        assert task.backward(step).measures["staleness"] == step % 2
+        before = task._z_PD.clone()
+        scattered(model, seed=step, std=0.02)
+        for parameter in model.parameters.values():
+            parameter.grad = None
+        if step == 3:
+            # One step later nothing is embedded again, but the beam's passages are encoded.
+            beam_QK = torch.arange(6)[None]
+            fresh_KD = task._fresh(beam_QK)[0]
+            passages = [corpus.passage(int(row)) for row in task._rows_P[:6]]
+            by_hand = torch.stack([passage_vector(model, each.text, each.title) for each in passages])
+            torch.testing.assert_close(fresh_KD, by_hand, atol=1e-5, rtol=1e-4)
+            assert not torch.allclose(fresh_KD, before[:6], atol=1e-3)
+    exact, seen = doubled(model), task._z_PD
+    beam = (seen @ query_vector(model, task.model.tokenizer.pieces([QUESTIONS[0].text])[0][0])).topk(14).indices
+    passages = {int(task._rows_P[at]): corpus.passage(int(task._rows_P[at])) for at in beam.tolist()}
+    vectors = {row: passage_vector(exact, each.text, each.title) for row, each in passages.items()}
+    retriever, reader = slow_losses(exact, vectors, corpus, QUESTIONS[0], config)
+    step = task.backward(5)
+    assert step.loss == pytest.approx((retriever + reader).item(), abs=1e-4)
+    (retriever + reader).backward()
+    assert_same_gradients(model, exact)
+    assert any(name.startswith("passages.") and each.grad is not None for name, each in model.parameters.items())
 
 
 def test_a_batch_is_the_mean_of_its_questions(folder: Path, corpus: Corpus) -> None:

@@ -42,6 +42,7 @@ from realm_runs import (
 from tiny import tiny_bert
 
 TOWERS = ("passages", "queries")
+TINY = {"steps": "2", "batch_size": "8", "lora_rank": "0", "bf16": "false"}
 
 
 class Counting:
@@ -153,11 +154,24 @@ def test_held_out_blanks_are_measured_with_it(folder: Path, tmp_path: Path, read
 
 def test_what_was_trained_so_reads_with_it(folder: Path, tmp_path: Path, reader_folder: Path) -> None:
     file = tmp_path / "docs.jsonl"
-    file.write_text("\n".join(json.dumps({"id": d.id, "title": d.title, "text": d.text}) for d in DOCUMENTS))
-    settings = {"reader": str(reader_folder), "steps": "2", "batch_size": "8", "lora_rank": "0", "bf16": "false"}
-    settings |= {"masking": "spans", "refresh_every": "1", "asynchronous": "false", "num_candidates": "4"}
+    lines = [json.dumps({"id": each.id, "title": each.title, "text": each.text}) for each in DOCUMENTS]
+    file.write_text("\n".join(lines))
+    settings = {
+        **TINY,
+        "reader": str(reader_folder),
+        "masking": "spans",
+        "refresh_every": "1",
+        "asynchronous": "false",
+        "num_candidates": "4",
+    }
+    held_out = tmp_path / "held.jsonl"
+    held_out.write_text("\n".join(json.dumps({"id": f"h{n}", "text": d.text}) for n, d in enumerate(DOCUMENTS)))
+    settings |= {"evaluate_on": str(held_out), "evaluate_every": "1"}
     assert run_recipe("realm-pretrain", [str(file)], tmp_path / "out", settings, model=str(folder))
     assert not (tmp_path / "out" / "reader").exists()
+    log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert any("recall_at_5" in line for line in log)
+    assert run_recipe("realm-pretrain", [str(file)], tmp_path / "on", settings, model=str(tmp_path / "out"))
     corpus = Corpus.open(tmp_path / "out" / "corpus.quoth")
     model = quoth.REALM.from_pretrained(tmp_path / "out", corpus)
     model.embed()

@@ -382,3 +382,16 @@ def test_the_command_names_what_it_knows(
     assert main(["train", "--help"]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in (*RECIPES, "--set corpus=wiki.quoth"))
+
+
+def test_fine_tuning_with_a_refreshed_index_trains_both_towers(folder: Path, questions: Path, tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path / "c")
+    quoth.REALM.from_pretrained(folder, corpus).embed()
+    settings = {**SMALL, "steps": "3", "corpus": str(corpus.path), "retriever_beam_size": "8"}
+    settings |= {"num_reader_passages": "2", "refresh_every": "1", "asynchronous": "false"}
+    assert run_recipe("realm-qa", [str(questions)], tmp_path / "qa", settings, model=str(folder))
+    before, after = (PassageEncoder.load(locate(str(each), REALMConfig)) for each in (folder, tmp_path / "qa"))
+    assert before.fingerprint != after.fingerprint
+    log = [json.loads(line) for line in (tmp_path / "qa" / "log.jsonl").read_text().splitlines()]
+    assert [each["staleness"] for each in log] == [0, 0, 0]
+    assert quoth.REALM.from_pretrained(folder, corpus).search("Athens", k=1), "the first model's vectors are kept"

@@ -208,8 +208,8 @@ class PretrainConfig(MeasuredConfig):
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FineTuneConfig(LoopConfig):
-    """Fine-tuning for open question answering (REALM §4, after ORQA): the query tower and the reader learn, passage
-    vectors stay fixed. A passage or span is right if an answer occurs in it.
+    """Fine-tuning for open question answering (REALM §4, after ORQA): the query tower and the reader learn; passage
+    vectors stay fixed unless `refresh_every` is given. A passage or span is right if an answer occurs in it.
     """
 
     batch_size: Count = 1
@@ -222,6 +222,12 @@ class FineTuneConfig(LoopConfig):
         "has something to learn from while the retriever is weak (not in the papers).",
     ] = False
     corpus: Annotated[str, "The folder of the corpus to answer from."] = ""
+    refresh_every: Annotated[
+        Number,
+        "Number of steps between re-embeddings of all passages; then the passage tower learns too, from the beam's "
+        "passages, which are encoded at every step (REALM, footnote 3). 0: it stays fixed, as do the vectors.",
+    ] = 0
+    asynchronous: Annotated[bool, "Whether a separate process does that, or training waits for it."] = True
     reader_sees: ReaderSees = "model"
 
     def check(self) -> None:

@@ -25,9 +25,10 @@ from quoth.errors import InputError
 from quoth.index.retriever import Retriever
 from quoth.reader.spans import Reading, legal_spans
 from quoth.realm.config import FineTuneConfig
-from quoth.realm.losses import marginal_choice_loss
+from quoth.realm.index_refresh import IndexRefresher
+from quoth.realm.losses import marginal_choice_loss, relevance
 from quoth.realm.network import readings
-from quoth.realm.passages import PassageEncoder, query_inputs
+from quoth.realm.passages import PassageEncoder, passage_inputs, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.records import Passage
 from quoth.training.distributed import SINGLE_PROCESS, World
@@ -49,7 +50,8 @@ class Beam:
 
 
 class FineTuneTask(REALMTask):
-    """Learns to retrieve and to read from questions and their answers; the corpus's vectors stay as they are.
+    """Learns to retrieve and to read from questions and their answers; the corpus's vectors stay as they are, or are
+    made again by `index`.
 
     All of them are held in memory, four bytes per component. Raises InputError if the beam is larger than the corpus,
     no passage contains an answer to any question, or vectors are missing.
@@ -64,9 +66,10 @@ class FineTuneTask(REALMTask):
         config: FineTuneConfig,
         progress: Callable[[int], None] | None = None,
         world: World = SINGLE_PROCESS,
+        index: IndexRefresher | None = None,
     ) -> None:
         super().__init__(model, config, world)
-        self.config, self._corpus = config, corpus
+        self.config, self._corpus, self._index, self._encoder = config, corpus, index, encoder
         if config.retriever_beam_size > corpus.num_passages:
             raise InputError(
                 f"`retriever_beam_size` ({config.retriever_beam_size}) must not exceed the corpus's "
@@ -85,6 +88,7 @@ class FineTuneTask(REALMTask):
 
     def backward(self, step: int) -> Step:
         """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
+        staleness = self._refresh(step)
         numbers, totals = self._drawn(step), np.zeros(4)
         for part in self.parts(numbers, self.config.mini_batch_size):
             beams = self._retrieve([self._questions[number] for number in part])
@@ -100,8 +104,29 @@ class FineTuneTask(REALMTask):
             tokens = sum(len(pair.ids_T) for pair in pairs)
             totals += [retriever.item() / len(numbers), reader.item() / len(numbers), found / len(numbers), tokens]
         *means, tokens_of_all = self.summed(totals.tolist())
-        measures = dict(zip(("retriever", "reader", "found"), means, strict=True))
+        measures = dict(zip(("retriever", "reader", "found"), means, strict=True)) | staleness
         return Step(means[0] + means[1], int(tokens_of_all), measures=measures)
+
+    def _refresh(self, step: int) -> dict[str, float]:
+        """Search with the newest vectors; how many steps old they are."""
+        if self._index is None:
+            return {}
+        staleness = self._index.refresh(step, self.model)
+        if self._index.encoder is not self._encoder:
+            self._encoder = self._index.encoder
+            self._z_PD = torch.from_numpy(_vectors(self._corpus, self._encoder)[1]).to(self.device)
+        return {"staleness": float(staleness)}
+
+    def _fresh(self, beam_QK: Tensor) -> Tensor:
+        """The vectors of these passages, by their places, with gradients: [Q, K, D]."""
+        places_U, of_QK = torch.unique(beam_QK, return_inverse=True)
+        passages = [self._corpus.passage(int(self._rows_P[at])) for at in places_U.tolist()]
+        texts, titles = [p.text for p in passages], [p.title for p in passages]
+        inputs = passage_inputs(self.model.tokenizer, self.model.config, texts, titles)
+        with self.model.autocast():
+            z_UD = self.model.passages(pair_batch(self.model.tokenizer, inputs, self.device)).float()
+        z_QKD: Tensor = z_UD[of_QK]
+        return z_QKD
 
     def _drawn(self, step: int) -> list[int]:
         """The questions of a step."""
@@ -113,11 +138,12 @@ class FineTuneTask(REALMTask):
         ids = [ids for ids, _ in model.tokenizer.pieces([question.text for question, _ in drawn])]
         with model.autocast():
             q_QD = model.queries(pair_batch(model.tokenizer, query_inputs(model.tokenizer, config, ids), self.device))
-        beams = []
-        for (question, right), of_it, q_D in zip(drawn, ids, q_QD.float(), strict=True):
-            with torch.no_grad():
-                beam_K = (self._z_PD @ q_D).topk(self.config.retriever_beam_size).indices
-            relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
+        q_QD, beams = q_QD.float(), []
+        with torch.no_grad():
+            beam_QK = (q_QD @ self._z_PD.T).topk(self.config.retriever_beam_size).indices
+        z_QKD = self._z_PD[beam_QK] if self._index is None else self._fresh(beam_QK)
+        relevance_QK = relevance(q_QD, z_QKD, config.similarity_scale)
+        for (question, right), of_it, beam_K, relevance_K in zip(drawn, ids, beam_QK, relevance_QK, strict=True):
             right_K = torch.isin(beam_K, torch.from_numpy(right).to(self.device))
             read_R = torch.arange(self.config.num_reader_passages, device=self.device)
             if self.config.force_positive and bool(right_K.any()) and not bool(right_K[read_R].any()):

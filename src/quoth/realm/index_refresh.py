@@ -47,6 +47,7 @@ class FixedIndex:
     """A corpus's passages, searched by the stored vectors of one encoder that never change."""
 
     def __init__(self, corpus: Corpus, encoder: PassageEncoder) -> None:
+        self.encoder = encoder
         self._corpus, self._retriever = corpus, Retriever([corpus], encoder)
 
     def refresh(self, step: int, model: TrainedREALM) -> int:
@@ -110,6 +111,12 @@ class IndexRefresher:
             while index_step(self._output) < 0:
                 time.sleep(POLL_SECONDS)
                 self._watch()
+
+    @property
+    def encoder(self) -> PassageEncoder:
+        """The towers of the current index."""
+        assert self._index is not None, "refresh comes first"
+        return self._index.encoder
 
     def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
         """The k passages nearest to each query in the current index, except these rows."""

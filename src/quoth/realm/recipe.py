@@ -83,16 +83,13 @@ def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig
         evaluation = Evaluation(
             config.evaluate_every, lambda saved: probe.measure(locate(str(saved), REALMConfig, run.base))
         )
-    dtype = "bf16" if config.bf16 else "fp32"
-    every, asynchronous = config.refresh_every, config.asynchronous
-    refresher = IndexRefresher(run.output, searched or corpus, every, asynchronous, run.base, dtype, run.world)
-    run.stack.callback(refresher.close)
+    refresher = _refresher(run, searched or corpus, config)
     task = PretrainTask(model, texts, refresher, config, searched, run.world, reader)
     return Job(task, config, evaluation)
 
 
 def _fine_tune(run: Run, source: ModelSource[REALMConfig], config: FineTuneConfig) -> Job:
-    """Questions, over passage vectors that stay as they are."""
+    """Questions, over passage vectors that stay as they are, or are made again."""
     if not config.corpus:
         raise InputError("no corpus to answer from; name one with --set corpus=DIR")
     corpus = Corpus.open(config.corpus)
@@ -103,9 +100,19 @@ def _fine_tune(run: Run, source: ModelSource[REALMConfig], config: FineTuneConfi
             f"{corpus.path}: not all passages have vectors of {encoder.name}; "
             f"`quoth embed {corpus.path} --model {encoder.name}` makes them"
         )
-    model = TrainedREALM(source, config, trained=("queries", "reader"), own_queries=True, device=run.device)
+    parts = PARTS if config.refresh_every else ("queries", "reader")
+    model = TrainedREALM(source, config, trained=parts, own_queries=True, device=run.device)
+    index = _refresher(run, corpus, config) if config.refresh_every else None
     progress = run.counter("searching passages for answers", corpus.num_passages)
-    return Job(FineTuneTask(model, encoder, corpus, questions, config, progress, run.world), config)
+    return Job(FineTuneTask(model, encoder, corpus, questions, config, progress, run.world, index), config)
+
+
+def _refresher(run: Run, corpus: Corpus, config: PretrainConfig | FineTuneConfig) -> IndexRefresher:
+    """What makes the vectors of all passages again, to the end of the run."""
+    every, dtype = config.refresh_every, "bf16" if config.bf16 else "fp32"
+    refresher = IndexRefresher(run.output, corpus, every, config.asynchronous, run.base, dtype, run.world)
+    run.stack.callback(refresher.close)
+    return refresher
 
 
 def _corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:

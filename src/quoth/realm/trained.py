@@ -92,8 +92,10 @@ class TrainedREALM:
         if separate:
             self.queries = self._tower(self._encoder("queries")[0], "queries")
         # Heads that are not stored are random, by the seed: `with_adapter` sets it here, `_tower` again for a tower.
-        reader = opened(ReaderModel, self._encoder("reader")[0], self.config, source.heads, "reader")
-        self.reader = reader.to(self.device)
+        self._reader: ReaderModel | None = None
+        if not given:
+            own = opened(ReaderModel, self._encoder("reader")[0], self.config, source.heads, "reader")
+            self._reader = own.to(self.device)
         for name, part in self._parts():
             set_dropout(part, config.dropout if name in self._trained else 0.0)
             if name not in self._trained:
@@ -109,8 +111,14 @@ class TrainedREALM:
         yield "passages", self.passages
         if self.queries is not self.passages:
             yield "queries", self.queries
-        if not self.config.reader:
-            yield "reader", self.reader
+        if self._reader is not None:
+            yield "reader", self._reader
+
+    @property
+    def reader(self) -> ReaderModel:
+        """The model's own reader, which one with the reader of a `Reader` lacks."""
+        assert self._reader is not None
+        return self._reader
 
     def _encoder(self, name: str) -> tuple[Any, Any]:
         """A part's encoder, with an adapter if it is trained, and its tokenizer."""
