@@ -12,17 +12,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file as load_arrays
 from safetensors.torch import load_file, save_file
 
 import quoth
 from graphs import graph_script, write_graphs
 from quoth.encoders import graph
 from quoth.encoders.bert import round_linears
+from quoth.encoders.encoder import fingerprint_of, shipped_fingerprint
 from quoth.encoders.graph import GraphEncoder, graph_formats, open_encoder
+from quoth.encoders.rounding import names_of, whole
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import GRAPH_FORMATS, EncoderSource, graph_file
-from quoth.text.tokenizer import PairArrays
+from quoth.hub import GRAPH_FORMATS, EncoderSource, graph_file, locate
+from quoth.realm.config import REALMConfig
+from quoth.text.tokenizer import FastTokenizer, PairArrays
 from tiny import tiny_bert
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -227,6 +231,17 @@ print(quoth.load('quoth-zero-ner', corpus).search('What did Georges Bizet write?
 print(quoth.Tagger.load().spans(['Carmen was heard in Paris.'])[0][-1].label)
 print(reader.search('operas', mode='hybrid')[0].passage.title)
 """
+
+
+def test_the_shipped_base_is_known_by_its_files(tmp_path: Path) -> None:
+    folder = Path(locate("quoth-realm", REALMConfig).base)
+    stored, tokenizer = load_arrays(folder / "model.safetensors"), FastTokenizer(folder)
+    weights = ((name, whole(stored, name)) for name in sorted(names_of(stored)))
+    assert shipped_fingerprint(folder) == fingerprint_of(weights, tokenizer, None)
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    assert shipped_fingerprint(copy) == shipped_fingerprint(folder)
+    (copy / "tokenizer_config.json").write_text('{"mask_token": "[UNK]"}')
+    assert shipped_fingerprint(copy) is None
 
 
 def test_no_shipped_model_needs_torch(tmp_path: Path) -> None:

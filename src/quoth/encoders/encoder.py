@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from quoth.arrays import Floats, Ints
 from quoth.encoders.rounding import SCALE
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import WEIGHTS
 from quoth.storage import read_json, sha256_file
 from quoth.text.tokenizer import BATCH_TOKENS, PairArrays, PairTokenizer, batches_by_length, padded
 
@@ -37,6 +38,12 @@ PUBLISHED_FINGERPRINTS = {
 }
 """The digests of encoders over the shipped base, and of the same over the published one, which are their fingerprints:
 either finds as much in the other's vectors (docs/log.md, "The base in 8 bits"), so corpora keep them."""
+SHIPPED_FILES = {
+    "535010afdf1970cc5d9ea562b311137855d649dd05903620336f172cff245379": (
+        "7aee38037609893b9dfb0cd8028b856a98a972e31c9511c62d35c42adfe85973"
+    ),
+}
+"""The digest of the shipped base's weights and tokenizer as files, whose weights are rounded, and its fingerprint."""
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer", "luke")
 _SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "modules_to_save", "fan_in_fan_out")
 
@@ -145,6 +152,14 @@ def adapter_parts(
 def does_not_fit(folder: Path, place: str) -> InputError:
     """That an adapter has something for a layer that its base does not have, or not of that size."""
     return InputError(f"adapter {str(folder)!r} does not fit its base at {place}; name the base it was trained on")
+
+
+def shipped_fingerprint(folder: Path) -> str | None:
+    """The fingerprint of the shipped base, in a fifth of the time of `fingerprint_of`; None for other folders."""
+    digest = hashlib.sha256()
+    for file in (WEIGHTS, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        digest.update((folder / file).read_bytes() if (folder / file).is_file() else b"")
+    return SHIPPED_FILES.get(digest.hexdigest())
 
 
 def fingerprint_of(weights: Iterable[tuple[str, Floats]], tokenizer: Any, adapter: Path | None) -> str:

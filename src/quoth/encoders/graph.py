@@ -20,7 +20,7 @@ from safetensors.numpy import load_file
 
 from quoth.arrays import Floats, Ints
 from quoth.encoders.config import BertConfig, wanted_dtype
-from quoth.encoders.encoder import Encoder, adapter_parts, does_not_fit, fingerprint_of, loaded
+from quoth.encoders.encoder import Encoder, adapter_parts, does_not_fit, fingerprint_of, loaded, shipped_fingerprint
 from quoth.encoders.rounding import SCALE, Stored, names_of, rounded, whole
 from quoth.errors import ModelNotFoundError, needs_torch
 from quoth.hub import GRAPH_FORMATS, WEIGHTS, EncoderSource, graph_file
@@ -66,8 +66,10 @@ def in_pytorch(name: str, device: str | None, dtype: str | None) -> AbstractCont
 def _with_adapter(source: EncoderSource, formats: Sequence[str]) -> GraphEncoder | None:
     folder, adapter = Path(source.base), source.adapter
     stored, tokenizer = loaded(folder / WEIGHTS, load_file), FastTokenizer(folder)
-    weights = ((name, whole(stored, name)) for name in sorted(names_of(stored)))
-    fingerprint = fingerprint_of(weights, tokenizer, adapter)
+    fingerprint = shipped_fingerprint(folder) if adapter is None else None
+    if fingerprint is None:
+        weights = ((name, whole(stored, name)) for name in sorted(names_of(stored)))
+        fingerprint = fingerprint_of(weights, tokenizer, adapter)
     if adapter is not None:
         for place, scale, b, a in adapter_parts(adapter, load_file):
             try:
