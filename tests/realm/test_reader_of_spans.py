@@ -49,7 +49,7 @@ class Counting:
     """A reader that notes what it is shown."""
 
     def __init__(self, reader: SpanReader) -> None:
-        self._reader, self.shown = reader, list[tuple[str, Passage]]()
+        self._reader, self.tokenizer, self.shown = reader, reader.tokenizer, list[tuple[str, Passage]]()
 
     def read(self, queries: Sequence[str], passages: Sequence[Sequence[Passage]]) -> list[list[Spans]]:
         self.shown += [(query, each) for query, group in zip(queries, passages, strict=True) for each in group]
@@ -126,7 +126,8 @@ def test_a_batch_that_nothing_explains_moves_nothing(folder: Path, corpus: Corpu
     texts = MaskedTexts(corpus, model.tokenizer, model.config.question_room, "word", Names())
     task = PretrainTask(model, texts, Snapshot(model, corpus), config, reader=reader)
     [first, *_] = texts.draw(4, np.random.default_rng(0))
-    lost = Masked(first.ids, first.masks_M, first.hidden_M, "Atlantis", first.passage, first.before, first.after)
+    before = f"A [MASK] is a hole. {first.before}"
+    lost = Masked(first.ids, first.masks_M, first.hidden_M, "Atlantis", first.passage, before, first.after)
     found, _ = task.marginal([lost, lost])
     assert not found.explained_B.any()
     loss = -found.log_likelihood(False).sum()

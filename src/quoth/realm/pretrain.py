@@ -216,7 +216,9 @@ def by_spans(reader: SpanReader, drawn: Sequence[Masked], found: Sequence[Sequen
         [n for n, passage in enumerate(passages, 1) if text in normalise(passage.text)]
         for text, passages in zip(said, found, strict=True)
     ]
-    blanks = [example.before + MASK + example.after for example in drawn]
+    # A text about masks has them in it; a blank has one.
+    masks = re.compile(f"{re.escape(MASK)}|{re.escape(reader.tokenizer.mask_token)}")
+    blanks = [MASK.join(masks.sub(" ", side) for side in (each.before, each.after)) for each in drawn]
     read = reader.read(blanks, [[passages[n - 1] for n in own] for passages, own in zip(found, holding, strict=True)])
     log_p_BN = np.full((len(drawn), 1 + len(found[0])), -np.inf)
     for b, (example, own, spans) in enumerate(zip(drawn, holding, read, strict=True)):
