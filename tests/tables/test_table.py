@@ -152,6 +152,24 @@ def test_passages_are_found_by_vectors_too_as_over_the_document_alone(tmp_path: 
     assert [hit.passage.text for hit in bm25([alone], SIGNER, 10)] == told[-1:]  # by words alone
 
 
+def test_rows_found_by_words_are_asked_again_by_vectors(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    reader, own = scripted()
+    out = tmp_path / "t.jsonl"
+    first = quoth.table(corpus, [SIGNER], model=reader, output=out).rows
+    assert [row.by_words for row in first] == [True] * 4
+    assert json.loads(out.read_text().splitlines()[0])["by_words"]
+    quoth.table(corpus, [SIGNER], model=reader, output=out)
+    assert own.asked == 4  # as they are: there are no vectors yet
+    Finder([corpus]).embed()
+    for _ in range(2):  # once
+        rows = quoth.table(corpus, [SIGNER], model=reader, output=out).rows
+        assert (own.asked, [row.by_words for row in rows]) == (8, [False] * 4)
+    assert not any("by_words" in json.loads(line) for line in out.read_text().splitlines())
+    corpus.add([document("e", "Guy Hall signed this.")])  # one passage without a vector is encoded as it is asked
+    assert not quoth.table(corpus, [SIGNER], model=reader, output=out).rows[-1].by_words
+    assert own.asked == 9
+
+
 def test_a_place_in_a_pdf_has_its_page(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.pdf").write_bytes(pdf(lines("One."), lines("Ann Baker signed this.")))
@@ -215,7 +233,7 @@ def test_the_output_of_another_table_is_refused(corpus: quoth.Corpus, tmp_path: 
         quoth.table(corpus, QUESTIONS[:1], model=reader, output=out)
     rows = tmp_path / "t.csv.rows"
     now = rows.read_bytes()
-    rows.write_bytes(now.replace(b'"format": 2', b'"format": 1', 1))
+    rows.write_bytes(now.replace(b'"format": 3', b'"format": 2', 1))
     with pytest.raises(InputError, match=r"of another version of Quoth; delete .*t\.csv and t\.csv\.rows"):
         quoth.table(corpus, QUESTIONS, model=reader, output=out)
     rows.write_bytes(now)

@@ -111,12 +111,12 @@ class Asker:
     def row(self, key: str, documents: Documents) -> Row:
         """A row. A document that cannot be read makes one that says so."""
         try:
-            passages, title = documents.passages(), documents.title()
+            by_words, passages, title = self._finder.by_vectors() is None, documents.passages(), documents.title()
             found = self._cells(passages) if passages else {each.name: Cell() for each in self._columns}
             cells = {name: cell.placed(documents.linked) for name, cell in found.items()}
         except CorruptionError as error:
             return unreadable(key, self._columns, error)
-        return Row(key, title, {each.name: cells[each.name] for each in self._columns})
+        return Row(key, title, {each.name: cells[each.name] for each in self._columns}, by_words=by_words)
 
     def _cells(self, passages: Sequence[Passage]) -> dict[str, Cell]:
         asked = [(column, wording) for column in self._columns for wording in column.wordings]

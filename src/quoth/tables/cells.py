@@ -89,18 +89,19 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a table: the id of its document, or the value of the field that its documents are grouped by; its cells
-    by column; and why it could not be read, if it could not."""
+    by column; why it could not be read, if it could not; and whether its passages were found `by_words` alone."""
 
     document_id: str
     title: str = ""
     cells: dict[str, Cell] = field(default_factory=dict)
     error: str = ""
+    by_words: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON has it."""
-        error = {"error": self.error} if self.error else {}
+        more: dict[str, Any] = {name: said for name in ("error", "by_words") if (said := getattr(self, name))}
         cells = {name: cell.to_dict() for name, cell in self.cells.items()}
-        return {"document_id": self.document_id, "title": self.title, "cells": cells} | error
+        return {"document_id": self.document_id, "title": self.title, "cells": cells} | more
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> Row:

@@ -58,7 +58,8 @@ def table(
     """Measure tables: how many cells are filled, how many of these rightly, and whether their places are right.
 
     factbook: 30 countries, 12 questions; a cell is right if the field says it, or it the field. deleted: the same with
-    the fields deleted from the texts: every filled cell is wrong. contracts: 8 agreements, 8 questions, labelled by
+    the fields deleted from the texts: a filled cell is wrong, unless it says what the field said, from another place of
+    the texts. contracts: 8 agreements, 8 questions, labelled by
     hand; a cell is right if it is inside of what answers, or has all of it. invoices: the folder tests/compare of
     invoice2data, 11 invoices, 5 of them in English, 6 questions. pages: grounding F1 by page and by word, as
     ExtractBench defines them, on PDFs made from the Factbook.

@@ -285,6 +285,6 @@ def test_the_command(world: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     ]
     code, out, _ = run("eval", "table", "deleted", world, "--rows", 3, "--system", "table")
     assert (code, asked[-1]) == (0, ("table", "factbook, fields deleted", True))
-    assert "3 (8.3 [" in out
+    assert "| 36 | 3 | 3 | 0 (0.0 [" in out
     code, _, err = run("eval", "table", "facts", world)
     assert (code, "factbook" in err) == (2, True)
