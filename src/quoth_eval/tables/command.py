@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quoth_eval.tables.measure import Counts
     from quoth_eval.tables.pages import Grounding
 
-SETS = Literal["factbook", "deleted", "contracts", "invoices", "pages"]
+SETS = Literal["factbook", "deleted", "contracts", "invoices", "forms", "pages"]
 PARTS = Literal["test", "develop"]
 BOTH = Literal["both", "table", "reader"]
 
@@ -33,7 +33,7 @@ def table(
         typer.Argument(
             metavar="SET",
             callback=within(SETS, "factbook"),
-            help="factbook, deleted, contracts, invoices, pages: see above.",
+            help="factbook, deleted, contracts, invoices, forms, pages: see above.",
         ),
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The World Factbook (JSONL), dev.json, a folder.")],
@@ -61,8 +61,9 @@ def table(
     the fields deleted from the texts: a filled cell is wrong, unless it says what the field said, from another place of
     the texts. contracts: 8 agreements, 8 questions, labelled by
     hand; a cell is right if it is inside of what answers, or has all of it. invoices: the folder tests/compare of
-    invoice2data, 11 invoices, 5 of them in English, 6 questions. pages: grounding F1 by page and by word, as
-    ExtractBench defines them, on PDFs made from the Factbook.
+    invoice2data, 11 invoices, 5 of them in English, 6 questions. forms: ten water analyses in the tests of tabula-java
+    (regex_batch_process/input_files at a730125), 8 questions. pages: PDFs made from the Factbook. Of these three sets
+    also grounding F1 by page and by word, as ExtractBench defines them.
 
     \b
     Example:
@@ -93,9 +94,10 @@ def _measured(
 ) -> "tuple[list[Counts], Grounding | None]":
     from quoth_eval.tables import sets
     from quoth_eval.tables.measure import SYSTEMS, measured
-    from quoth_eval.tables.pages import grounded
+    from quoth_eval.tables.pages import grounded, labelled
 
-    given = {"contracts": sets.contracts, "invoices": sets.invoices}.get(name, sets.factbook)(file, part, rows)
+    made = {"contracts": sets.contracts, "invoices": sets.invoices, "forms": sets.forms}
+    given = made.get(name, sets.factbook)(file, part, rows)
     if name == "deleted":
         given = sets.deleted(given, sets.factbook_fields().values())
     with counting("asking", "rows") as progress:
@@ -103,4 +105,6 @@ def _measured(
             grounding = grounded(given, sets.factbook_fields(), reader, folder, progress)
             return [grounding.counts], grounding
         systems = [*SYSTEMS] if system == "both" else [system]
-        return [measured(each, given, reader, folder, progress) for each in systems], None
+        asked = [measured(each, given, reader, folder, progress) for each in systems]
+        placed = [labelled(given, *each) for each in asked if given.boxes and each[0].system == "table"]
+        return [counts for counts, _ in asked], next(iter(placed), None)

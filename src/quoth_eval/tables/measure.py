@@ -93,13 +93,13 @@ def by_reader(given: TableSet, corpus: Corpus, reader: Reader, progress: Progres
 SYSTEMS: dict[str, Ask] = {"table": by_table, "reader": by_reader}
 
 
-def measured(system: str, given: TableSet, reader: Reader, folder: Path, progress: Progress) -> Counts:
+def measured(system: str, given: TableSet, reader: Reader, folder: Path, progress: Progress) -> tuple[Counts, Cells]:
     """Asks a system all cells of a set, over a corpus in the folder, which is made if it is not there."""
     corpus, is_new = corpus_of(given, folder, given.documents)
     began = time.process_time()
     cells = SYSTEMS[system](given, corpus, Reader(reader.reader, [corpus], reader.name), progress)
     took = time.process_time() - began
-    return counted(system, given, cells, took if is_new or system != "table" else None)
+    return counted(system, given, cells, took if is_new or system != "table" else None), cells
 
 
 def corpus_of(given: TableSet, folder: Path, documents: Callable[[], Iterable[Document]]) -> tuple[Corpus, bool]:
