@@ -29,7 +29,7 @@ from quoth.reader.spans import SpanReader
 from quoth.records import Passage
 from quoth.tables.cells import UNREADABLE, Cell, Row, cell_of, surest
 from quoth.tables.columns import Column
-from quoth.tables.likeliest import likeliest
+from quoth.tables.likeliest import alone, likeliest
 
 UNMATCHED = 0.01
 """The score of a passage that has no word of the question, as a share of the best one's; as in a fusion of rankings."""
@@ -121,15 +121,18 @@ class Asker:
     def _cells(self, passages: Sequence[Passage]) -> dict[str, Cell]:
         asked = [(column, wording) for column in self._columns for wording in column.wordings]
         spelled = [self._finder.as_spelled(wording.strip()) for _, wording in asked]
-        cells = dict[str, list[Cell]]()
+        found, best = list[Cell](), list[Cell | None]()
         for (column, given), (text, may_be_name), (read, spans) in zip(
             asked, spelled, self._read([text for text, _ in spelled], passages), strict=True
         ):
             least = self._reader.config.defaults.min_probability if column.threshold is None else column.threshold
-            found = predictions(read, spans, self._reader.config, RIVALS, math.inf if least and may_be_name else least)
-            read_as = text if text != given.strip() else ""
-            best = likeliest(read, spans, found.sentences, self._reader.config, column)
-            cells.setdefault(column.name, []).append(replace(cell_of(found, column), read_as=read_as, likeliest=best))
+            said = predictions(read, spans, self._reader.config, RIVALS, math.inf if least and may_be_name else least)
+            found.append(replace(cell_of(said, column), read_as=text if text != given.strip() else ""))
+            best.append(likeliest(read, spans, said.sentences, self._reader.config, column))
+        best = alone(self._reader, [text for text, _ in spelled], best)
+        cells = dict[str, list[Cell]]()
+        for (column, _), cell, phrase in zip(asked, found, best, strict=True):
+            cells.setdefault(column.name, []).append(replace(cell, likeliest=phrase))
         return {name: surest(own) for name, own in cells.items()}
 
     def _read(self, texts: Sequence[str], passages: Sequence[Passage]) -> Iterator[tuple[list[Source], list[Spans]]]:

@@ -1,21 +1,28 @@
 """The likeliest phrase of a cell, by which it is compared with others.
 
-Knows: which phrases a column's type allows. Does not know: other cells.
+Knows: which phrases a column's type allows, and what the reader says of one when it sees nothing but its line. Does
+not know: other cells.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from quoth.answers.evidence import Source, Spans, chance, features, log_odds, predict_spans
 from quoth.reader.config import ReaderConfig
-from quoth.records import Sentence, is_within, quote_of
+from quoth.reader.spans import SpanReader
+from quoth.records import Passage, Sentence, is_within, quote_of
 from quoth.tables.cells import Cell, fits, said_as
 from quoth.tables.columns import Column
 
 LOOKED_AT = 24
 """Phrases among which those with a value are looked for."""
+BEFORE, AFTER = 14, 10
+"""Words before and after a phrase in its line that are read with it alone."""
 _LEAST = 0.01
 """The share of the next phrase, and the chance of a unit, at least: others were not looked at."""
 
@@ -39,3 +46,32 @@ def likeliest(
     known = tuple(round(each, 4) for each in (share, margin, log_odds(max(inside, default=_LEAST))))
     own = chance(config.calibration, features(best, read, spans))
     return replace(said_as(best, column), probability=own, status="unsure", known=known)
+
+
+def alone(reader: SpanReader, texts: Sequence[str], phrases: Sequence[Cell | None]) -> list[Cell | None]:
+    """The best phrases for these questions, with two more numbers in `known`: its log odds against all else in its line
+    and "no answer here", and the log odds that the line answers, if the reader sees nothing but the line.
+
+    Among other lines the reader takes the nearest one for the answer; alone it says whether that is one.
+    """
+    made = [*phrases]
+    numbers = [n for n, each in enumerate(phrases) if each is not None]
+    lines = [line_of(phrase) for phrase in phrases if phrase is not None]
+    shown = [[Source(Passage(0, "", "", line, 0, len(line)), "")] for line, _ in lines]
+    read = reader.read_enough([texts[n] for n in numbers], shown) if numbers else []
+    for n, (_, start), [spans] in zip(numbers, lines, read, strict=True):
+        phrase = phrases[n]
+        assert phrase is not None
+        odds_C = spans.odds_C[(spans.start_C < start + len(phrase.text)) & (spans.end_C > start)]
+        share = math.exp(np.logaddexp.reduce([-math.inf, *odds_C]) - np.logaddexp(0.0, spans.total))
+        made[n] = replace(phrase, known=(*phrase.known, round(log_odds(share), 4), round(spans.relevance, 4)))
+    return made
+
+
+def line_of(phrase: Cell) -> tuple[str, int]:
+    """The words around a phrase in its line, and where it begins among them."""
+    place = phrase.evidence[0]
+    start, end = (place[name] - place["context_start"] for name in ("start", "end"))
+    before, said, after = place["context"][:start], place["context"][start:end], place["context"][end:]
+    first = " ".join([*before.rpartition("\n")[2].split()[-BEFORE:], ""])
+    return " ".join([first + said, *after.partition("\n")[0].split()[:AFTER]]), len(first)
