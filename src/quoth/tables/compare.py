@@ -26,8 +26,9 @@ from quoth.text.terms import analyse
 
 NAMES = ("bias", "margin", "unit", "alone", "line", "labelled", "running", "asked", "label", "apart")
 """1; what is known of a phrase (`likeliest`) and of its line alone (`alone`); `alone` again if it has a label, its
-share among all spans if it has none; the share of the words of its label, and of one more, that are the question's; how many of the other rows' phrases, by their chances, have this label; minus how many more of them share
-one among themselves."""
+share among all spans if it has none; the share of the words of its label, and of one more, that are the question's; how
+many of the other rows' phrases, by their chances, have this label; minus how many more of them share one among
+themselves."""
 LABEL = 12
 """Words before a phrase in its line that are looked at. So many are no label, but running text, or lines that a PDF
 joined: nothing is compared. Tried were this bound and none."""

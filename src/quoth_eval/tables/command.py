@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quoth_eval.tables.measure import Counts
     from quoth_eval.tables.pages import Grounding
 
-SETS = Literal["factbook", "deleted", "contracts", "invoices", "forms", "pages"]
+SETS = Literal["factbook", "deleted", "contracts", "minutes", "invoices", "forms", "pages"]
 PARTS = Literal["test", "develop"]
 BOTH = Literal["both", "table", "reader"]
 
@@ -33,7 +33,7 @@ def table(
         typer.Argument(
             metavar="SET",
             callback=within(SETS, "factbook"),
-            help="factbook, deleted, contracts, invoices, forms, pages: see above.",
+            help="factbook, deleted, contracts, minutes, invoices, forms, pages.",
         ),
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The World Factbook (JSONL), dev.json, a folder.")],
@@ -60,7 +60,8 @@ def table(
     factbook: 30 countries, 12 questions; a cell is right if the field says it, or it the field. deleted: the same with
     the fields deleted from the texts: a filled cell is wrong, unless it says what the field said, from another place of
     the texts. contracts: 8 agreements, 8 questions, labelled by
-    hand; a cell is right if it is inside of what answers, or has all of it. invoices: the folder tests/compare of
+    hand; a cell is right if it is inside of what answers, or has all of it. minutes: the folder minutes of
+    rust-lang/lang-team, 12 of these, 6 questions, likewise. invoices: the folder tests/compare of
     invoice2data, 11 invoices, 5 of them in English, 6 questions. forms: ten water analyses in the tests of tabula-java
     (regex_batch_process/input_files at a730125), 8 questions. pages: PDFs made from the Factbook. Of these three sets
     also grounding F1 by page and by word, as ExtractBench defines them.
@@ -96,7 +97,12 @@ def _measured(
     from quoth_eval.tables.measure import SYSTEMS, measured
     from quoth_eval.tables.pages import grounded, labelled
 
-    made = {"contracts": sets.contracts, "invoices": sets.invoices, "forms": sets.forms}
+    made = {
+        "contracts": sets.contracts,
+        "minutes": sets.minutes,
+        "invoices": sets.invoices,
+        "forms": sets.forms,
+    }
     given = made.get(name, sets.factbook)(file, part, rows)
     if name == "deleted":
         given = sets.deleted(given, sets.factbook_fields().values())

@@ -135,12 +135,22 @@ def contracts(path: Path, part: str = "test", rows: int | None = None) -> TableS
         if sha256(text.encode()).hexdigest() != known["sha256"]:
             raise InputError(f"{path}: document {known['document']} is not the one that was labelled; give dev.json")
         own[known["document"]] = [Document(known["document"], name, text)]
-        gold[known["document"]] = {
-            column: Gold(places=tuple((start, end) for start, end in places))
-            for column, places in known["places"].items()
-        }
+        gold[known["document"]] = _places_of(known)
     chosen = [*own][:rows]
     return TableSet("contracts", columns, {each: own[each] for each in chosen}, {each: gold[each] for each in chosen})
+
+
+def minutes(folder: Path, part: str = "test", rows: int | None = None) -> TableSet:
+    """Minutes of Rust's language team, with the ranges of the files that answer.
+
+    Raises InputError if the folder has not all of them.
+    """
+    own, gold = dict[str, list[Document]](), dict[str, dict[str, Gold]]()
+    for known in [each for each in _labelled("minutes.jsonl") if each["part"] == part][:rows]:
+        name = known["document"]
+        text = _labelled_file(folder, known, "the folder minutes of rust-lang/lang-team").read_text("utf-8")
+        own[name], gold[name] = [Document(name, name, text)], _places_of(known)
+    return TableSet("minutes", _columns("minutes.toml")[0], own, gold)
 
 
 def invoices(folder: Path, part: str = "test", rows: int | None = None) -> TableSet:
@@ -165,15 +175,25 @@ def _labelled_pdfs(name: str, source: str, folder: Path, part: str, rows: int | 
     given = TableSet(name, _columns(f"{name}.toml")[0], {}, {})
     own, gold, boxes = dict[str, list[Document]](), dict[str, dict[str, Gold]](), dict[str, dict[str, list[Box]]]()
     for known in _labelled(f"{name}.jsonl")[:rows]:
-        row = known["document"]
-        if not (path := folder / row).is_file() or sha256_file(path) != known["sha256"]:
-            raise InputError(f"{path}: not the file that was labelled; give {source}")
+        row, path = known["document"], _labelled_file(folder, known, source)
         own[row] = [*read_documents(path)]
         places = known["boxes"].items()
         boxes[row] = {column: [Box(page, tuple(box)) for page, *box in each] for column, each in places}
         says = known.get("says") or {column: written_in(path, each) for column, each in boxes[row].items()}
         gold[row] = {column: Gold(text) for column, text in says.items()}
     return replace(given, rows=own, gold=gold, boxes=boxes)
+
+
+def _labelled_file(folder: Path, known: Mapping[str, Any], source: str) -> Path:
+    path = folder / known["document"]
+    if not path.is_file() or sha256_file(path) != known["sha256"]:
+        raise InputError(f"{path}: not the file that was labelled; give {source}")
+    return path
+
+
+def _places_of(known: Mapping[str, Any]) -> dict[str, Gold]:
+    places = known["places"].items()
+    return {column: Gold(places=tuple((start, end) for start, end in own)) for column, own in places}
 
 
 def written_in(path: Path, boxes: Iterable[Box]) -> str:

@@ -29,7 +29,18 @@ from quoth_eval.tables.pages import (
     overlap,
     quoted,
 )
-from quoth_eval.tables.sets import Box, Gold, TableSet, contracts, deleted, factbook, factbook_fields, forms, invoices
+from quoth_eval.tables.sets import (
+    Box,
+    Gold,
+    TableSet,
+    contracts,
+    deleted,
+    factbook,
+    factbook_fields,
+    forms,
+    invoices,
+    minutes,
+)
 from quoth_sources.source_map import locate
 
 FIELDS = factbook_fields()
@@ -94,6 +105,28 @@ def test_the_labels_of_agreements() -> None:
     for each in lines:
         assert each["places"].keys() <= columns
         assert all(0 <= start < end for places in each["places"].values() for start, end in places)
+
+
+def test_minutes_are_those_that_were_labelled(tmp_path: Path) -> None:
+    lines, columns = sets._labelled("minutes.jsonl"), {each.name for each in sets._columns("minutes.toml")[0]}
+    assert [each["part"] for each in lines] == ["develop"] * 4 + ["test"] * 12
+    assert all(each["places"].keys() <= columns for each in lines)
+    with pytest.raises(InputError, match=r"\.md: not the file that was labelled; give the folder minutes"):
+        minutes(tmp_path)
+
+
+def test_the_ranges_of_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "Meeting date: 2021-05-04\nNote-taker: Ann\n"
+    (tmp_path / "a.md").write_text(text)
+    known = {"document": "a.md", "part": "test", "sha256": sha256(text.encode()).hexdigest()}
+    places = {"places": {"notes": [[37, 40]]}}
+    monkeypatch.setattr(sets, "_labelled", lambda _: [known | places, {"part": "develop"}])
+    made = minutes(tmp_path)
+    assert (made.rows, made.gold) == (
+        {"a.md": [Document("a.md", "a.md", text)]},
+        {"a.md": {"notes": Gold("", ((37, 40),))}},
+    )
+    assert text[37:40] == "Ann"
 
 
 def test_agreements_are_those_that_were_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
