@@ -185,7 +185,7 @@ def _labelled_pdfs(name: str, source: str, folder: Path, part: str, rows: int | 
 
 
 def _labelled_file(folder: Path, known: Mapping[str, Any], source: str) -> Path:
-    path = folder / known["document"]
+    path: Path = folder / known["document"]
     if not path.is_file() or sha256_file(path) != known["sha256"]:
         raise InputError(f"{path}: not the file that was labelled; give {source}")
     return path
