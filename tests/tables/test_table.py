@@ -26,7 +26,7 @@ from quoth.corpus.bm25 import bm25
 from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, LockedError
 from quoth.index.finder import Finder
 from quoth.tables.asking import MOST, STEPS
-from quoth.tables.cells import UNREADABLE, cell_of
+from quoth.tables.cells import UNREADABLE, cell_of, fits
 from quoth.tables.columns import Column, read_columns
 from quoth.tables.told import place_of
 
@@ -594,3 +594,14 @@ def test_a_sure_unit_fills_a_cell_with_the_phrase_in_it() -> None:
     unsure = at("It costs $5 here.", 0.3, "unsure", quoth.Sentence)
     assert cell(money, five, unit=unsure) == ("", 0.0, "$5")
     assert cell(money, costs, unit=unsure) == ("", 0.0, "It costs $5 here.")
+
+
+@pytest.mark.parametrize("text", ["27 January 2014", "03/04/2024", "01/27/14", "21.05.14", "3-4-14"])
+def test_a_date_whose_value_is_uncertain_fills_a_cell_of_dates(text: str) -> None:
+    assert fits(text, Column("c", "When?", "date"))
+
+
+@pytest.mark.parametrize("text", ["01/27-14", "1/27/2", "10:30", "Jeffery", "919-733-78"])
+def test_what_is_no_date_fills_none(text: str) -> None:
+    assert not fits(text, Column("c", "When?", "date"))
+    assert fits(text, Column("c", "When?"))

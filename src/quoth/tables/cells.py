@@ -5,6 +5,7 @@ Knows: how an answer becomes a cell, and how rows are written as JSON. Does not 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +24,7 @@ CONFIRMED = "confirmed"
 OTHERS = 2
 """Further answers that are kept of a cell."""
 _CELLS = "candidate", "likeliest"
+_YEAR_OF_TWO_DIGITS = re.compile(r"\d{1,2}([-./])\d{1,2}\1\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +112,12 @@ class Row:
 
 
 def fits(text: str, column: Column) -> bool:
-    """Whether a quotation may answer a column's question, by its type."""
+    """Whether a quotation may answer a column's question, by its type; a date may, whose value is uncertain."""
     if column.kind in ("text", "list"):
         return True
-    is_date = column.kind == "date" and len(text) < 30 and read(" ".join(text.split())) is not None
-    return is_date or value_of(text, column.kind, column.choices) is not None
+    said = " ".join(text.split())
+    is_date = len(said) < 30 and (read(said) is not None or _YEAR_OF_TWO_DIGITS.fullmatch(said) is not None)
+    return (column.kind == "date" and is_date) or value_of(text, column.kind, column.choices) is not None
 
 
 def cell_of(found: Predictions, column: Column) -> Cell:
