@@ -24,11 +24,10 @@ from quoth.tables.cells import OTHERS, Cell, Row
 from quoth.tables.columns import Column
 from quoth.text.terms import analyse
 
-NAMES = ("bias", "margin", "unit", "alone", "line", "labelled", "running", "asked", "label", "apart")
-"""1; what is known of a phrase (`likeliest`) and of its line alone (`alone`); `alone` again if it has a label, its
-share among all spans if it has none; the share of the words of its label, and of one more, that are the question's; how
-many of the other rows' phrases, by their chances, have this label; minus how many more of them share one among
-themselves."""
+NAMES = ("bias", "margin", "unit", "alone", "line", "asked", "label", "apart")
+"""1; what is known of a phrase (`likeliest`) and of its line alone (`alone`); the share of the words of its label, and
+of one more, that are the question's; how many of the other rows' phrases, by their chances, have this label; minus how
+many more of them share one among themselves."""
 LABEL = 12
 """Words before a phrase in its line that are looked at. So many are no label, but running text, or lines that a PDF
 joined: nothing is compared. Tried were this bound and none."""
@@ -39,6 +38,11 @@ def label_of(phrase: Cell) -> tuple[str, ...]:
     place = phrase.evidence[0]
     before = place["context"][: place["start"] - place["context_start"]]
     return tuple(analyse(before[before.rfind("\n") + 1 :])[-LABEL:])
+
+
+def has_label(phrase: Cell) -> bool:
+    """Whether a phrase has a label: there are words before it in its line, and not as many as in running text."""
+    return 0 < len(label_of(phrase)) < LABEL
 
 
 class Profile:
@@ -70,11 +74,8 @@ class Profile:
 def numbers(phrase: Cell, column: Column, profile: Profile) -> list[float]:
     """The numbers of a phrase that the profile has taken in, as `NAMES` has them."""
     label, asked = label_of(phrase), {term for wording in column.wordings for term in analyse(wording)}
-    share, margin, unit, alone, line = phrase.known
-    by_label = [alone, 0.0] if 0 < len(label) < LABEL else [0.0, share]
-    of_question = len({*label} & asked) / (len({*label}) + 1)
-    others = profile.agreement(label, phrase.probability)
-    return [1.0, margin, unit, alone, line, *by_label, of_question, *others]
+    share = len({*label} & asked) / (len({*label}) + 1)
+    return [1.0, *phrase.known, share, *profile.agreement(label, phrase.probability)]
 
 
 @cache
