@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--reader", default="quoth-reader")
     parser.add_argument("--dtype", help="bf16 takes half of the time where the processor multiplies it")
-    parser.add_argument("--countries", type=int, default=6)
+    parser.add_argument("--countries", type=int, default=8)
     parser.add_argument("--least", type=float, default=0.6, help="the chance from which a cell is filled")
     given = parser.parse_args()
     sets = [factbook(given.factbook, "develop", given.countries, QUESTIONS), contracts(given.contracts, "develop")]

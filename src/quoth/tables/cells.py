@@ -116,8 +116,9 @@ def fits(text: str, column: Column) -> bool:
     if column.kind in ("text", "list"):
         return True
     said = " ".join(text.split())
-    is_date = len(said) < 30 and (read(said) is not None or _YEAR_OF_TWO_DIGITS.fullmatch(said) is not None)
-    return (column.kind == "date" and is_date) or value_of(text, column.kind, column.choices) is not None
+    if column.kind == "date" and len(said) < 30 and (read(said) is not None or _YEAR_OF_TWO_DIGITS.fullmatch(said)):
+        return True
+    return value_of(text, column.kind, column.choices) is not None
 
 
 def cell_of(found: Predictions, column: Column) -> Cell:

@@ -59,12 +59,11 @@ def table(
 
     factbook: 30 countries, 12 questions; a cell is right if the field says it, or it the field. deleted: the same with
     the fields deleted from the texts: a filled cell is wrong, unless it says what the field said, from another place of
-    the texts. contracts: 8 agreements, 8 questions, labelled by
-    hand; a cell is right if it is inside of what answers, or has all of it. minutes: the folder minutes of
-    rust-lang/lang-team, 12 of these, 6 questions, likewise. invoices: the folder tests/compare of
-    invoice2data, 11 invoices, 5 of them in English, 6 questions. forms: ten water analyses in the tests of tabula-java
-    (regex_batch_process/input_files at a730125), 8 questions. pages: PDFs made from the Factbook. Of these three sets
-    also grounding F1 by page and by word, as ExtractBench defines them.
+    the texts. contracts: 8 agreements, 8 questions, labelled by hand; a cell is right if it is inside of what answers,
+    or has all of it. minutes: the folder minutes of rust-lang/lang-team, 12 of these, 6 questions, likewise. invoices:
+    the folder tests/compare of invoice2data, 11 invoices, 5 of them in English, 6 questions. forms: ten water analyses
+    in the tests of tabula-java (regex_batch_process/input_files at a730125), 8 questions. pages: PDFs made from the
+    Factbook. Of the last three also grounding F1 by page and by word, as ExtractBench defines them.
 
     \b
     Example:
@@ -97,13 +96,8 @@ def _measured(
     from quoth_eval.tables.measure import SYSTEMS, measured
     from quoth_eval.tables.pages import grounded, labelled
 
-    made = {
-        "contracts": sets.contracts,
-        "minutes": sets.minutes,
-        "invoices": sets.invoices,
-        "forms": sets.forms,
-    }
-    given = made.get(name, sets.factbook)(file, part, rows)
+    read = {each.__name__: each for each in (sets.contracts, sets.minutes, sets.invoices, sets.forms)}
+    given = read.get(name, sets.factbook)(file, part, rows)
     if name == "deleted":
         given = sets.deleted(given, sets.factbook_fields().values())
     with counting("asking", "rows") as progress:
