@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +20,14 @@ from quoth.tables import compare
 from quoth.tables.cells import Cell, Row
 from quoth.tables.columns import Column
 from quoth.tables.compare import NAMES, Comparison, Profile, fitted, label_of, numbers
-from quoth.tables.likeliest import likeliest
+from quoth.tables.likeliest import alone, likeliest, line_of
 
 
-def phrase(context: str, text: str, share: float = 0.5, known: Sequence[float] = (0.7, 2.0, -0.5)) -> Cell:
+def phrase(context: str, text: str, share: float = 0.5, known: Sequence[float] = (2.0, -0.5, 1.5, 3.0)) -> Cell:
     """A phrase where it stands, after 100 other characters of its document."""
     start = 100 + context.index(text)
-    place = {"document_id": "d", "start": start, "end": start + len(text), "context": context, "context_start": 100}
+    place: dict[str, Any] = {"document_id": "d", "title": "Title", "context": context, "context_start": 100}
+    place |= {"start": start, "end": start + len(text)}
     return Cell(text, None, share, "unsure", (place,), known=tuple(known))
 
 
@@ -112,7 +114,7 @@ def test_numbers_of_a_phrase() -> None:
     for row in (one, phrase("the rates and the number: 13", "13", 0.4), None):
         profile.add(row)
     made = dict(zip(NAMES, numbers(one, column, profile), strict=True))
-    assert [made[name] for name in ("bias", "share", "margin", "unit")] == [1.0, 0.7, 2.0, -0.5]
+    assert [made[name] for name in ("bias", "margin", "unit", "alone", "line")] == [1.0, 2.0, -0.5, 1.5, 3.0]
     assert made["asked"] == pytest.approx(2 / 5)  # the, rate; not and, number
     assert (made["label"], made["apart"]) == pytest.approx((0.4 / 3, 0.0))
 
@@ -213,10 +215,10 @@ def test_the_best_phrase_that_the_type_allows() -> None:
     total = np.logaddexp.reduce([0.0, 3.0, 2.0, -1.0])
     share, other = (log_odds(math.exp(odds - total)) for odds in (2.0, -1.0))  # the next one's is 1.3 %
     assert best.probability == pytest.approx(chance((0.5, 1.0), (1.0, share)))
-    assert best.known == pytest.approx([share, share - other, log_odds(0.6)], abs=1e-4)
-    alone = likeliest(read, [spans(("20 EUR", 2.0))], [], config, column)
-    assert alone is not None
-    assert alone.known == pytest.approx([2.0, 2.0 - log_odds(0.01), log_odds(0.01)], abs=1e-4)
+    assert best.known == pytest.approx([share - other, log_odds(0.6)], abs=1e-4)
+    only = likeliest(read, [spans(("20 EUR", 2.0))], [], config, column)
+    assert only is not None
+    assert only.known == pytest.approx([2.0 - log_odds(0.01), log_odds(0.01)], abs=1e-4)
     of_text = likeliest(read, [found], [], config, Column("c", "What?"))
     assert of_text is not None
     assert of_text.text == "May"
@@ -224,3 +226,39 @@ def test_the_best_phrase_that_the_type_allows() -> None:
     assert likeliest(read, [spans(("20 EUR", 2.0), marks=False)], [], config, column) is None
     assert likeliest(read, [found], [], ReaderConfig(), column) is None
     assert likeliest([], [], [], config, column) is None
+
+
+def test_a_phrase_is_read_once_more_with_nothing_but_its_line() -> None:
+    words = [f"w{number}" for number in range(50)]
+    assert line_of(phrase(f"Area: 3\nThe fee: 20 EUR {' '.join(words)}\nNext: 4", "20 EUR")) == (
+        "",
+        f"The fee: 20 EUR {' '.join(words[:10])}",
+        len("The fee: "),
+    )
+    before = f"{' '.join(words[-36:])} It is due in"  # running text: more of it, and its title
+    assert line_of(phrase(f"\n{' '.join(words)} It is due in May. {' '.join(words)}", "May")) == (
+        "Title",
+        f"{before} May . {' '.join(words[:19])}",
+        len(before) + 1,
+    )
+    assert line_of(phrase("20 EUR", "20 EUR")) == ("Title", "20 EUR", 0)
+
+    class Read:
+        """A reader that marks 20, 20 EUR and 30 in a line."""
+
+        def read_enough(self, texts: Sequence[str], sources: Sequence[Sequence[Source]]) -> list[list[Spans]]:
+            shown = [(text, each.passage.title, each.passage.text) for text, [each] in zip(texts, sources, strict=True)]
+            assert shown == [("How much?", "", "The fee is 20 EUR or 30."), ("When?", "Title", "May")]
+            marked = Spans(np.array([11, 11, 21]), np.array([13, 17, 23]), np.array([1.0, 2.0, 0.5]), 3.0, 4.0)
+            return [[marked], [Spans(np.zeros(0, int), np.zeros(0, int), np.zeros(0), -np.inf, -6.0)]]
+
+    fee, may = phrase("It is:\nThe fee is 20 EUR or 30.", "20 EUR", known=(1.0,)), phrase("May", "May", known=())
+    reader: Any = Read()
+    made = alone(reader, ["How much?", "What?", "When?"], [fee, None, may])
+    share = (math.exp(1.0) + math.exp(2.0)) / (1 + math.exp(3.0))
+    assert made == [
+        replace(fee, known=(1.0, pytest.approx(log_odds(share), abs=1e-4), 4.0)),
+        None,
+        replace(may, known=(pytest.approx(log_odds(0.0), abs=1e-4), -6.0)),
+    ]
+    assert alone(reader, ["What?"], [None]) == [None]

@@ -26,7 +26,7 @@ from quoth.corpus.bm25 import bm25
 from quoth.errors import CorpusNotFoundError, EmptyCorpusError, InputError, LockedError
 from quoth.index.finder import Finder
 from quoth.tables.asking import MOST, STEPS
-from quoth.tables.cells import UNREADABLE, cell_of
+from quoth.tables.cells import UNREADABLE, cell_of, fits
 from quoth.tables.columns import Column, read_columns
 from quoth.tables.told import place_of
 
@@ -152,6 +152,24 @@ def test_passages_are_found_by_vectors_too_as_over_the_document_alone(tmp_path: 
     assert [hit.passage.text for hit in bm25([alone], SIGNER, 10)] == told[-1:]  # by words alone
 
 
+def test_rows_found_by_words_are_asked_again_by_vectors(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    reader, own = scripted()
+    out = tmp_path / "t.jsonl"
+    first = quoth.table(corpus, [SIGNER], model=reader, output=out).rows
+    assert [row.by_words for row in first] == [True] * 4
+    assert json.loads(out.read_text().splitlines()[0])["by_words"]
+    quoth.table(corpus, [SIGNER], model=reader, output=out)
+    assert own.asked == 4  # as they are: there are no vectors yet
+    Finder([corpus]).embed()
+    for _ in range(2):  # once
+        rows = quoth.table(corpus, [SIGNER], model=reader, output=out).rows
+        assert (own.asked, [row.by_words for row in rows]) == (8, [False] * 4)
+    assert not any("by_words" in json.loads(line) for line in out.read_text().splitlines())
+    corpus.add([document("e", "Guy Hall signed this.")])  # one passage without a vector is encoded as it is asked
+    assert not quoth.table(corpus, [SIGNER], model=reader, output=out).rows[-1].by_words
+    assert own.asked == 9
+
+
 def test_a_place_in_a_pdf_has_its_page(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.pdf").write_bytes(pdf(lines("One."), lines("Ann Baker signed this.")))
@@ -215,7 +233,7 @@ def test_the_output_of_another_table_is_refused(corpus: quoth.Corpus, tmp_path: 
         quoth.table(corpus, QUESTIONS[:1], model=reader, output=out)
     rows = tmp_path / "t.csv.rows"
     now = rows.read_bytes()
-    rows.write_bytes(now.replace(b'"format": 2', b'"format": 1', 1))
+    rows.write_bytes(now.replace(b'"format": 3', b'"format": 2', 1))
     with pytest.raises(InputError, match=r"of another version of Quoth; delete .*t\.csv and t\.csv\.rows"):
         quoth.table(corpus, QUESTIONS, model=reader, output=out)
     rows.write_bytes(now)
@@ -576,3 +594,14 @@ def test_a_sure_unit_fills_a_cell_with_the_phrase_in_it() -> None:
     unsure = at("It costs $5 here.", 0.3, "unsure", quoth.Sentence)
     assert cell(money, five, unit=unsure) == ("", 0.0, "$5")
     assert cell(money, costs, unit=unsure) == ("", 0.0, "It costs $5 here.")
+
+
+@pytest.mark.parametrize("text", ["27 January 2014", "on the 5th of March, 2019", "03/04/2024", "01/27/14", "21.05.14"])
+def test_a_date_whose_value_is_uncertain_fills_a_cell_of_dates(text: str) -> None:
+    assert fits(text, Column("c", "When?", "date"))
+
+
+@pytest.mark.parametrize("text", ["01/27-14", "1/27/2", "10:30", "Jeffery", "919-733-78"])
+def test_what_is_no_date_fills_none(text: str) -> None:
+    assert not fits(text, Column("c", "When?", "date"))
+    assert fits(text, Column("c", "When?"))

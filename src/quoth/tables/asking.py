@@ -29,7 +29,7 @@ from quoth.reader.spans import SpanReader
 from quoth.records import Passage
 from quoth.tables.cells import UNREADABLE, Cell, Row, cell_of, surest
 from quoth.tables.columns import Column
-from quoth.tables.likeliest import likeliest
+from quoth.tables.likeliest import alone, likeliest
 
 UNMATCHED = 0.01
 """The score of a passage that has no word of the question, as a share of the best one's; as in a fusion of rankings."""
@@ -111,25 +111,28 @@ class Asker:
     def row(self, key: str, documents: Documents) -> Row:
         """A row. A document that cannot be read makes one that says so."""
         try:
-            passages, title = documents.passages(), documents.title()
+            by_words, passages, title = self._finder.by_vectors() is None, documents.passages(), documents.title()
             found = self._cells(passages) if passages else {each.name: Cell() for each in self._columns}
             cells = {name: cell.placed(documents.linked) for name, cell in found.items()}
         except CorruptionError as error:
             return unreadable(key, self._columns, error)
-        return Row(key, title, {each.name: cells[each.name] for each in self._columns})
+        return Row(key, title, {each.name: cells[each.name] for each in self._columns}, by_words=by_words)
 
     def _cells(self, passages: Sequence[Passage]) -> dict[str, Cell]:
         asked = [(column, wording) for column in self._columns for wording in column.wordings]
         spelled = [self._finder.as_spelled(wording.strip()) for _, wording in asked]
-        cells = dict[str, list[Cell]]()
+        found, best = list[Cell](), list[Cell | None]()
         for (column, given), (text, may_be_name), (read, spans) in zip(
             asked, spelled, self._read([text for text, _ in spelled], passages), strict=True
         ):
             least = self._reader.config.defaults.min_probability if column.threshold is None else column.threshold
-            found = predictions(read, spans, self._reader.config, RIVALS, math.inf if least and may_be_name else least)
-            read_as = text if text != given.strip() else ""
-            best = likeliest(read, spans, found.sentences, self._reader.config, column)
-            cells.setdefault(column.name, []).append(replace(cell_of(found, column), read_as=read_as, likeliest=best))
+            said = predictions(read, spans, self._reader.config, RIVALS, math.inf if least and may_be_name else least)
+            found.append(replace(cell_of(said, column), read_as=text if text != given.strip() else ""))
+            best.append(likeliest(read, spans, said.sentences, self._reader.config, column))
+        best = alone(self._reader, [text for text, _ in spelled], best)
+        cells = dict[str, list[Cell]]()
+        for (column, _), cell, phrase in zip(asked, found, best, strict=True):
+            cells.setdefault(column.name, []).append(replace(cell, likeliest=phrase))
         return {name: surest(own) for name, own in cells.items()}
 
     def _read(self, texts: Sequence[str], passages: Sequence[Passage]) -> Iterator[tuple[list[Source], list[Spans]]]:

@@ -5,6 +5,7 @@ Knows: how an answer becomes a cell, and how rows are written as JSON. Does not 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +24,7 @@ CONFIRMED = "confirmed"
 OTHERS = 2
 """Further answers that are kept of a cell."""
 _CELLS = "candidate", "likeliest"
+_YEAR_OF_TWO_DIGITS = re.compile(r"\d{1,2}([-./])\d{1,2}\1\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +91,19 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a table: the id of its document, or the value of the field that its documents are grouped by; its cells
-    by column; and why it could not be read, if it could not."""
+    by column; why it could not be read, if it could not; and whether its passages were found `by_words` alone."""
 
     document_id: str
     title: str = ""
     cells: dict[str, Cell] = field(default_factory=dict)
     error: str = ""
+    by_words: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON has it."""
-        error = {"error": self.error} if self.error else {}
+        more: dict[str, Any] = {name: said for name in ("error", "by_words") if (said := getattr(self, name))}
         cells = {name: cell.to_dict() for name, cell in self.cells.items()}
-        return {"document_id": self.document_id, "title": self.title, "cells": cells} | error
+        return {"document_id": self.document_id, "title": self.title, "cells": cells} | more
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> Row:
@@ -109,11 +112,13 @@ class Row:
 
 
 def fits(text: str, column: Column) -> bool:
-    """Whether a quotation may answer a column's question, by its type."""
+    """Whether a quotation may answer a column's question, by its type; a date may, whose value is uncertain."""
     if column.kind in ("text", "list"):
         return True
-    is_date = column.kind == "date" and len(text) < 30 and read(" ".join(text.split())) is not None
-    return is_date or value_of(text, column.kind, column.choices) is not None
+    said = " ".join(text.split())
+    if column.kind == "date" and len(said) < 30 and (read(said) is not None or _YEAR_OF_TWO_DIGITS.fullmatch(said)):
+        return True
+    return value_of(text, column.kind, column.choices) is not None
 
 
 def cell_of(found: Predictions, column: Column) -> Cell:

@@ -24,10 +24,10 @@ from quoth.tables.cells import OTHERS, Cell, Row
 from quoth.tables.columns import Column
 from quoth.text.terms import analyse
 
-NAMES = ("bias", "share", "margin", "unit", "asked", "label", "apart")
-"""1; what is known of a phrase (`likeliest`); the share of the words of its label, and of one more, that are the
-question's; how many of the other rows' phrases, by their chances, have this label; minus how many more of them share
-one among themselves."""
+NAMES = ("bias", "margin", "unit", "alone", "line", "asked", "label", "apart")
+"""1; what is known of a phrase (`likeliest`) and of its line alone (`alone`); the share of the words of its label, and
+of one more, that are the question's; how many of the other rows' phrases, by their chances, have this label; minus how
+many more of them share one among themselves."""
 LABEL = 12
 """Words before a phrase in its line that are looked at. So many are no label, but running text, or lines that a PDF
 joined: nothing is compared. Tried were this bound and none."""
@@ -38,6 +38,11 @@ def label_of(phrase: Cell) -> tuple[str, ...]:
     place = phrase.evidence[0]
     before = place["context"][: place["start"] - place["context_start"]]
     return tuple(analyse(before[before.rfind("\n") + 1 :])[-LABEL:])
+
+
+def has_label(phrase: Cell) -> bool:
+    """Whether a phrase has a label: there are words before it in its line, and not as many as in running text."""
+    return 0 < len(label_of(phrase)) < LABEL
 
 
 class Profile:

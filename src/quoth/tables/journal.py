@@ -3,7 +3,7 @@
 A line of JSON for what the table is, then one for each row, flushed to disk before the next is asked; and, when the
 output is written, its checksum. Rows are found by their documents' digest, so that a table over a corpus that changed
 asks only of what did.
-Knows: lines and whom they belong to. Does not know: what is in a row.
+Knows: lines, whom they belong to, which rows were found by words alone. Does not know: what is in a cell.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quoth.errors import InputError, LockedError
 from quoth.storage import fsync_path, naming, open_plain, sha256_file
 from quoth.tables.cells import Row
 
-FORMAT = 2
+FORMAT = 3
 BESIDE = ".rows"
 """What the journal's name has after the output's."""
 
@@ -33,6 +33,7 @@ class Journal:
 
     def __init__(self, path: Path, identity: Mapping[str, Any], output: Path | None = None) -> None:
         self.path, self._output, self._written = path, output, set[str]()
+        self._by_words = set[tuple[str, str]]()
         if output is not None and output.exists() and not path.exists():
             raise InputError(f"{output} already exists, and {path.name} is not beside it; choose another name")
         self._file = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -57,6 +58,10 @@ class Journal:
         """Whether the row of documents with this digest is finished."""
         return (key, digest) in self._places
 
+    def is_by_words(self, key: str, digest: str) -> bool:
+        """Whether that row was found by words alone."""
+        return (key, digest) in self._by_words
+
     def get(self, key: str, digest: str) -> Row | None:
         """The row of documents with this digest, if it is finished."""
         if (place := self._places.get((key, digest))) is None:
@@ -65,8 +70,8 @@ class Journal:
 
     def add(self, digest: str, row: Row) -> None:
         """Keeps a finished row: it is on disk when this returns."""
-        start, length = self._append({"key": row.document_id, "digest": digest, "row": row.to_dict()})
-        self._places[row.document_id, digest] = start, length
+        place = self._append({"key": row.document_id, "digest": digest, "row": row.to_dict()})
+        self._put((row.document_id, digest), place, row.by_words)
 
     def check_output(self) -> None:
         """Raises InputError if the output is not as it was written last: somebody has changed it."""
@@ -120,9 +125,13 @@ class Journal:
             if "output" in known:
                 self._written.add(known["output"])
             else:
-                self._places[known["key"], known["digest"]] = start, len(line)
-        except (ValueError, TypeError, KeyError):
+                self._put((known["key"], known["digest"]), (start, len(line)), known["row"].get("by_words", False))
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise InputError(f"{self.path}: damaged at byte {start}; delete it, and the table is asked again") from None
+
+    def _put(self, of: tuple[str, str], place: tuple[int, int], by_words: bool) -> None:
+        self._places[of] = place
+        (self._by_words.add if by_words else self._by_words.discard)(of)
 
     def _append(self, content: Mapping[str, Any]) -> tuple[int, int]:
         line = json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.dates import Orders, orders_of
 from quoth.errors import CorruptionError
+from quoth.index.finder import Finder
 from quoth.tables.asking import Documents, unreadable
 from quoth.tables.calibration import Calibration, calibrated
 from quoth.tables.cells import Cell, Row
@@ -48,8 +49,13 @@ class State:
         self._corrected, self._now = dict[tuple[str, str], Cell](), now
 
     def left(self, keys: Iterable[str]) -> list[str]:
-        """Those of these rows that are not finished."""
-        return [key for key in keys if self.digest(key) and not self._journal.has(key, self.digest(key))]
+        """Those of these rows that are not finished: not asked, or by words alone though there are vectors now."""
+        has_vectors = cache(lambda: Finder([self.corpus]).by_vectors() is not None)
+
+        def is_finished(key: str, digest: str) -> bool:
+            return self._journal.has(key, digest) and not (self._journal.is_by_words(key, digest) and has_vectors())
+
+        return [key for key in keys if (digest := self.digest(key)) and not is_finished(key, digest)]
 
     def keep(self, row: Row) -> None:
         """Keeps a row that was asked."""

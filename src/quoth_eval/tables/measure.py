@@ -40,8 +40,8 @@ Cells = dict[tuple[str, str], Filled]
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Cells of a set: those whose answer is stated, how many of them are filled, and rightly; those whose answer is
-    not, and how many of them are filled, which is wrong; of these, `elsewhere`: the text says what the deleted field
-    said. `cpu_seconds` is the mean of a cell."""
+    not, and how many of them are filled; of these, `elsewhere`: the text says what the deleted field said, in another
+    place, so that they are right by the same rule. `cpu_seconds` is the mean of a cell."""
 
     system: str
     name: str
@@ -93,13 +93,13 @@ def by_reader(given: TableSet, corpus: Corpus, reader: Reader, progress: Progres
 SYSTEMS: dict[str, Ask] = {"table": by_table, "reader": by_reader}
 
 
-def measured(system: str, given: TableSet, reader: Reader, folder: Path, progress: Progress) -> Counts:
+def measured(system: str, given: TableSet, reader: Reader, folder: Path, progress: Progress) -> tuple[Counts, Cells]:
     """Asks a system all cells of a set, over a corpus in the folder, which is made if it is not there."""
     corpus, is_new = corpus_of(given, folder, given.documents)
     began = time.process_time()
     cells = SYSTEMS[system](given, corpus, Reader(reader.reader, [corpus], reader.name), progress)
     took = time.process_time() - began
-    return counted(system, given, cells, took if is_new or system != "table" else None)
+    return counted(system, given, cells, took if is_new or system != "table" else None), cells
 
 
 def corpus_of(given: TableSet, folder: Path, documents: Callable[[], Iterable[Document]]) -> tuple[Corpus, bool]:
@@ -146,7 +146,8 @@ def accepted(gold: Gold, cell: Filled | None) -> bool:
 
 def counts_table(counted: list[Counts]) -> Table:
     """The counts, as tables are printed, shares in percent with their intervals."""
-    heads = ["set", "system", "rows", "stated", "filled", "right of these", "not stated", "filled", "CPU s"]
+    stated, absent = ["stated", "filled", "right of these"], ["not stated", "filled", "said elsewhere", "wrong"]
+    heads = ["set", "system", "rows", *stated, *absent, "CPU s"]
     return heads, [
         [
             each.name,
@@ -156,10 +157,13 @@ def counts_table(counted: list[Counts]) -> Table:
             f"{each.filled} ({wilson(each.filled, each.stated)})" if each.stated else "",
             f"{each.right} ({wilson(each.right, each.filled)})" if each.filled else "",
             f"{each.absent}",
-            f"{each.filled_absent} ({wilson(each.filled_absent, each.absent)})" if each.absent else "",
+            f"{each.filled_absent}" if each.absent else "",
+            f"{each.elsewhere}" if each.absent else "",
+            f"{wrong} ({wilson(wrong, each.absent)})" if each.absent else "",
             "" if each.cpu_seconds is None else f"{each.cpu_seconds:.2f}",
         ]
         for each in counted
+        for wrong in [each.filled_absent - each.elsewhere]
     ]
 
 

@@ -1,6 +1,7 @@
 """Whether the places of cells are right: grounding F1 by page and by word, on PDFs whose words have known places.
 
-Knows: how a set's texts become pages, ExtractBench's definition. Does not know: how cells are found.
+Knows: how a set's texts become pages, boxes that were labelled, ExtractBench's definition. Does not know: how cells are
+found.
 
 Source: run-llama/ExtractBench (2026), README and `unified_evidence_metric.py`: a cell is right by page if its value is
 accepted and its page is one of the accepted ones; by word if also its box has an intersection over union of 0.5 with an
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -23,7 +24,7 @@ from quoth.reader.model import Reader
 from quoth.records import Document
 from quoth_eval.report import Table
 from quoth_eval.tables.measure import Cells, Counts, Filled, Progress, accepted, by_table, corpus_of, counted, golds
-from quoth_eval.tables.sets import ROW, TableSet
+from quoth_eval.tables.sets import ROW, Box, TableSet
 from quoth_sources.source_map import Rectangle, union
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 595.0, 842.0, 57.0, 60.0, 60.0
@@ -126,37 +127,44 @@ def grounded(given: TableSet, fields: dict[str, str], reader: Reader, folder: Pa
     began = time.process_time()
     cells = by_table(given, corpus, Reader(reader.reader, [corpus], reader.name), progress)
     counts = counted("table", given, cells, time.process_time() - began if is_new else None)
+    return _judged(given, counts, cells, lambda row, name, text: lines_of(quoted(text, places[row][fields[name]])))
+
+
+def labelled(given: TableSet, counts: Counts, cells: Cells) -> Grounding:
+    """Looks where cells are that were asked over a set whose boxes are known."""
+    return _judged(given, counts, cells, lambda row, name, _: given.boxes[row][name])
+
+
+def _judged(
+    given: TableSet, counts: Counts, cells: Cells, boxes: Callable[[str, str, str], Sequence[Box]]
+) -> Grounding:
     known = [(row, name) for row, name, _ in golds(given)]
-    return Grounding(
-        counts,
-        len(known),
-        len(cells.keys() & known),
-        *(
-            sum(right(cells[row, name], places[row][fields[name]]) for row, name in _right(given, cells))
-            for right in (on_page, on_words)
-        ),
-    )
+    right = [(row, name) for row, name, gold in golds(given) if accepted(gold, cells.get((row, name)))]
+    both = [(cells[each], boxes(*each, cells[each].text)) for each in right]
+    pages, words = (sum(judge(cell, own) for cell, own in both) for judge in (on_page, on_words))
+    return Grounding(counts, len(known), len(cells.keys() & known), pages, words)
 
 
-def _right(given: TableSet, cells: Cells) -> Iterator[tuple[str, str]]:
-    return ((row, name) for row, name, gold in golds(given) if accepted(gold, cells.get((row, name))))
-
-
-def on_page(cell: Filled, field: Sequence[Word]) -> bool:
-    """Whether a cell is on a page of what it quotes of the field."""
-    return cell.place.get("location", {}).get("page") in {each.page for each in quoted(cell.text, field)}
-
-
-def on_words(cell: Filled, field: Sequence[Word]) -> bool:
-    """Whether a rectangle of a cell is that of a line of what it quotes of the field."""
-    location = cell.place.get("location", {})
+def lines_of(words: Iterable[Word]) -> list[Box]:
+    """A box for each line of these words."""
     lines = dict[tuple[int, float], list[Rectangle]]()
-    for each in quoted(cell.text, field):
+    for each in words:
         lines.setdefault((each.page, each.rectangle[1]), []).append(each.rectangle)
+    return [Box(page, union(own)) for (page, _), own in lines.items()]
+
+
+def on_page(cell: Filled, boxes: Iterable[Box]) -> bool:
+    """Whether a cell is on a page of these boxes."""
+    return cell.place.get("location", {}).get("page") in {each.page for each in boxes}
+
+
+def on_words(cell: Filled, boxes: Iterable[Box]) -> bool:
+    """Whether a rectangle of a cell is one of these boxes."""
+    location = cell.place.get("location", {})
     return any(
-        page == location.get("page") and overlap(union(own), tuple(box)) >= LEAST_OVERLAP
-        for (page, _), own in lines.items()
-        for box in location.get("rectangles", ())
+        each.page == location.get("page") and overlap(each.rectangle, tuple(own)) >= LEAST_OVERLAP
+        for each in boxes
+        for own in location.get("rectangles", ())
     )
 
 

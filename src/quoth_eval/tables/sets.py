@@ -1,7 +1,7 @@
 """The sets of `quoth eval table`: documents in rows, the questions asked of them, and what answers each cell.
 
-Knows: the World Factbook's "label: value" lines, ContractNLI's file, and which rows are tests. Does not know: who is
-asked, or how cells are counted.
+Knows: the World Factbook's "label: value" lines, ContractNLI's file, PDFs whose places are labelled, and which rows
+are tests. Does not know: who is asked, or how cells are counted.
 """
 
 from __future__ import annotations
@@ -10,22 +10,30 @@ import json
 import lzma
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from quoth.corpus.documents import read_documents
 from quoth.errors import InputError
 from quoth.records import Document
 from quoth.storage import sha256_file
 from quoth.tables.columns import Column
+from quoth_sources.source_map import Rectangle
 
 TESTED = 30
 """Countries of the Factbook that are tests; the others are for development."""
 ROW = "row"
 """The field of a document's metadata that names its row."""
+
+
+class Box(NamedTuple):
+    """A place on a page: its number, from 1, and a rectangle in per cent of it, from its upper left."""
+
+    page: int
+    rectangle: Rectangle
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +56,15 @@ class Gold:
 @dataclass(frozen=True, slots=True)
 class TableSet:
     """Documents by row, columns, and what answers the cells of a row by column. A cell without is not stated. If the
-    fields that answer are `deleted` from the texts, no cell is; `gold` is what they were."""
+    fields that answer are `deleted` from the texts, no cell is; `gold` is what they were. `boxes` are where they are,
+    if that is known."""
 
     name: str
     columns: tuple[Column, ...]
     rows: Mapping[str, Sequence[Document]]
     gold: Mapping[str, Mapping[str, Gold]]
     deleted: bool = False
+    boxes: Mapping[str, Mapping[str, Sequence[Box]]] = field(default_factory=dict)
 
     def documents(self) -> list[Document]:
         """All documents, each with its row in its metadata."""
@@ -125,29 +135,79 @@ def contracts(path: Path, part: str = "test", rows: int | None = None) -> TableS
         if sha256(text.encode()).hexdigest() != known["sha256"]:
             raise InputError(f"{path}: document {known['document']} is not the one that was labelled; give dev.json")
         own[known["document"]] = [Document(known["document"], name, text)]
-        gold[known["document"]] = {
-            column: Gold(places=tuple((start, end) for start, end in places))
-            for column, places in known["places"].items()
-        }
+        gold[known["document"]] = _places_of(known)
     chosen = [*own][:rows]
     return TableSet("contracts", columns, {each: own[each] for each in chosen}, {each: gold[each] for each in chosen})
 
 
-def invoices(folder: Path, part: str = "test", rows: int | None = None) -> TableSet:
-    """The invoices of invoice2data's tests, with what they say. There is no part for development.
+def minutes(folder: Path, part: str = "test", rows: int | None = None) -> TableSet:
+    """Minutes of Rust's language team, with the ranges of the files that answer.
 
     Raises InputError if the folder has not all of them.
     """
-    if part != "test":
-        raise InputError("the invoices are all tests; leave --part out")
     own, gold = dict[str, list[Document]](), dict[str, dict[str, Gold]]()
-    for known in _labelled("invoices.jsonl")[:rows]:
-        path = folder / known["document"]
-        if not path.is_file() or sha256_file(path) != known["sha256"]:
-            raise InputError(f"{path}: not the invoice that was labelled; give tests/compare of invoice2data")
-        own[known["document"]] = [*read_documents(path)]
-        gold[known["document"]] = {column: Gold(text) for column, text in known["says"].items()}
-    return TableSet("invoices", _columns("invoices.toml")[0], own, gold)
+    for known in [each for each in _labelled("minutes.jsonl") if each["part"] == part][:rows]:
+        name = known["document"]
+        text = _labelled_file(folder, known, "the folder minutes of rust-lang/lang-team").read_text("utf-8")
+        own[name], gold[name] = [Document(name, name, text)], _places_of(known)
+    return TableSet("minutes", _columns("minutes.toml")[0], own, gold)
+
+
+def invoices(folder: Path, part: str = "test", rows: int | None = None) -> TableSet:
+    """The invoices of invoice2data's tests, with what they say and where. There is no part for development.
+
+    Raises InputError if the folder has not all of them.
+    """
+    return _labelled_pdfs("invoices", "tests/compare of invoice2data", folder, part, rows)
+
+
+def forms(folder: Path, part: str = "test", rows: int | None = None) -> TableSet:
+    """The filled forms of tabula-java's tests; what they say is what is written in the labelled boxes.
+
+    Raises InputError if the folder has not all of them.
+    """
+    return _labelled_pdfs("forms", "regex_batch_process/input_files of tabula-java at a730125", folder, part, rows)
+
+
+def _labelled_pdfs(name: str, source: str, folder: Path, part: str, rows: int | None) -> TableSet:
+    if part != "test":
+        raise InputError(f"the {name} are all tests; leave --part out")
+    given = TableSet(name, _columns(f"{name}.toml")[0], {}, {})
+    own, gold, boxes = dict[str, list[Document]](), dict[str, dict[str, Gold]](), dict[str, dict[str, list[Box]]]()
+    for known in _labelled(f"{name}.jsonl")[:rows]:
+        row, path = known["document"], _labelled_file(folder, known, source)
+        own[row] = [*read_documents(path)]
+        places = known["boxes"].items()
+        boxes[row] = {column: [Box(page, tuple(box)) for page, *box in each] for column, each in places}
+        says = known.get("says") or {column: written_in(path, each) for column, each in boxes[row].items()}
+        gold[row] = {column: Gold(text) for column, text in says.items()}
+    return replace(given, rows=own, gold=gold, boxes=boxes)
+
+
+def _labelled_file(folder: Path, known: Mapping[str, Any], source: str) -> Path:
+    path: Path = folder / known["document"]
+    if not path.is_file() or sha256_file(path) != known["sha256"]:
+        raise InputError(f"{path}: not the file that was labelled; give {source}")
+    return path
+
+
+def _places_of(known: Mapping[str, Any]) -> dict[str, Gold]:
+    places = known["places"].items()
+    return {column: Gold(places=tuple((start, end) for start, end in own)) for column, own in places}
+
+
+def written_in(path: Path, boxes: Iterable[Box]) -> str:
+    """What a PDF says in these boxes, a line each, as PDFium reads it."""
+    from pypdfium2 import PdfDocument
+
+    document, lines = PdfDocument(path), []
+    for number, (left, top, right, bottom) in boxes:
+        page = document[number - 1]
+        wide, high = page.get_width() / 100, page.get_height() / 100
+        inside = (left * wide, (100 - bottom) * high, right * wide, (100 - top) * high)
+        lines.append(" ".join(page.get_textpage().get_text_bounded(*inside).split()))
+    document.close()
+    return "\n".join(lines)
 
 
 def _labelled(name: str) -> list[dict[str, Any]]:

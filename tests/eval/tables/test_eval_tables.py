@@ -17,8 +17,30 @@ from quoth.errors import InputError
 from quoth.records import Document, Evidence, Prediction
 from quoth_eval.tables import measure, pages, sets
 from quoth_eval.tables.measure import Filled, counted, counts_table, measured
-from quoth_eval.tables.pages import Grounding, Word, drawn, grounded, on_page, on_words, overlap, quoted
-from quoth_eval.tables.sets import Gold, TableSet, contracts, deleted, factbook, factbook_fields, invoices
+from quoth_eval.tables.pages import (
+    Grounding,
+    Word,
+    drawn,
+    grounded,
+    labelled,
+    lines_of,
+    on_page,
+    on_words,
+    overlap,
+    quoted,
+)
+from quoth_eval.tables.sets import (
+    Box,
+    Gold,
+    TableSet,
+    contracts,
+    deleted,
+    factbook,
+    factbook_fields,
+    forms,
+    invoices,
+    minutes,
+)
 from quoth_sources.source_map import locate
 
 FIELDS = factbook_fields()
@@ -85,6 +107,28 @@ def test_the_labels_of_agreements() -> None:
         assert all(0 <= start < end for places in each["places"].values() for start, end in places)
 
 
+def test_minutes_are_those_that_were_labelled(tmp_path: Path) -> None:
+    lines, columns = sets._labelled("minutes.jsonl"), {each.name for each in sets._columns("minutes.toml")[0]}
+    assert [each["part"] for each in lines] == ["develop"] * 4 + ["test"] * 12
+    assert all(each["places"].keys() <= columns for each in lines)
+    with pytest.raises(InputError, match=r"\.md: not the file that was labelled; give the folder minutes"):
+        minutes(tmp_path)
+
+
+def test_the_ranges_of_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "Meeting date: 2021-05-04\nNote-taker: Ann\n"
+    (tmp_path / "a.md").write_text(text)
+    known = {"document": "a.md", "part": "test", "sha256": sha256(text.encode()).hexdigest()}
+    places = {"places": {"notes": [[37, 40]]}}
+    monkeypatch.setattr(sets, "_labelled", lambda _: [known | places, {"part": "develop"}])
+    made = minutes(tmp_path)
+    assert (made.rows, made.gold) == (
+        {"a.md": [Document("a.md", "a.md", text)]},
+        {"a.md": {"notes": Gold("", ((37, 40),))}},
+    )
+    assert text[37:40] == "Ann"
+
+
 def test_agreements_are_those_that_were_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "Made on 1 May 2020 by A and B."
     known = {
@@ -106,22 +150,60 @@ def test_agreements_are_those_that_were_labelled(tmp_path: Path, monkeypatch: py
         contracts(path)
 
 
-def test_the_labels_of_invoices() -> None:
-    lines, columns = sets._labelled("invoices.jsonl"), {each.name for each in sets._columns("invoices.toml")[0]}
-    assert len({each["document"] for each in lines}) == 11
-    assert all(each["says"].keys() <= columns and all(each["says"].values()) for each in lines)
+@pytest.mark.parametrize(("name", "rows", "cells"), [("invoices", 11, 58), ("forms", 10, 70)])
+def test_the_labels_of_pages(name: str, rows: int, cells: int) -> None:
+    lines, columns = sets._labelled(f"{name}.jsonl"), {each.name for each in sets._columns(f"{name}.toml")[0]}
+    assert len({each["document"] for each in lines}) == rows
+    assert sum(len(each["boxes"]) for each in lines) == cells
+    for each in lines:
+        assert each["boxes"].keys() == each.get("says", each["boxes"]).keys() <= columns
+        for page, left, top, right, bottom in (box for own in each["boxes"].values() for box in own):
+            assert page >= 1
+            assert 0 <= left < right <= 100
+            assert 0 <= top < bottom <= 100
+
+
+def test_a_form_says_what_is_written_in_its_boxes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content, places = drawn([Document("a", "A form", "Name: Ann Baker\nDate: 1 May 2020\nCity:")])
+    (tmp_path / "a.pdf").write_bytes(content)
+    boxes = {"collector": lines_of(places["Name"]), "collected": lines_of(places["Date"])}
+    known = {
+        "document": "a.pdf",
+        "sha256": sha256(content).hexdigest(),
+        "boxes": {name: [[each.page, *each.rectangle] for each in own] for name, own in boxes.items()},
+    }
+    monkeypatch.setattr(sets, "_labelled", lambda _: [known])
+    made = forms(tmp_path)
+    assert made.gold == {"a.pdf": {"collector": Gold("Ann Baker"), "collected": Gold("1 May 2020")}}
+    assert made.boxes == {"a.pdf": boxes}
+    [document] = made.documents()
+
+    def cell(said: str) -> Filled:
+        start = document.text.index(said)
+        located = locate(document.source_map, start, start + len(said))
+        assert located is not None
+        return Filled(said, start, start + len(said), {"location": located.to_dict()})
+
+    cells = {
+        ("a.pdf", "collector"): cell("Ann Baker"),
+        ("a.pdf", "collected"): cell("May")._replace(place=cell("Name").place),  # right, elsewhere on the page
+        ("a.pdf", "permit"): cell("City"),  # nothing answers
+    }
+    grounding = labelled(made, counted("table", made, cells, None), cells)
+    assert (grounding.known, grounding.claimed, grounding.by_page, grounding.by_word) == (2, 2, 2, 1)
 
 
 def test_invoices_are_those_that_were_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "Rechnung 7, 5.00 EUR"
     (tmp_path / "a.txt").write_text(text)
-    known = {"document": "a.txt", "sha256": sha256(text.encode()).hexdigest(), "says": {"total": "5.00 EUR\n5 Euro"}}
+    says = {"total": "5.00 EUR\n5 Euro"}
+    known = {"document": "a.txt", "sha256": sha256(text.encode()).hexdigest(), "says": says, "boxes": {}}
     monkeypatch.setattr(sets, "_labelled", lambda _: [known, known | {"document": "b.txt"}])
     made = invoices(tmp_path, rows=1)
     assert [each.text for each in made.documents()] == [text]
     gold = made.gold["a.txt"]["total"]
     assert [gold.accepts(said) for said in ("5.00", "about 5 euro", "7", "")] == [True, True, False, False]
-    with pytest.raises(InputError, match=r"b\.txt: not the invoice that was labelled"):
+    with pytest.raises(InputError, match=r"b\.txt: not the file that was labelled"):
         invoices(tmp_path)
     with pytest.raises(InputError, match="all tests"):
         invoices(tmp_path, "develop")
@@ -182,7 +264,7 @@ class Looked:
 def test_the_plain_reader_is_asked_of_a_row_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "Reader", Looked)
     reader: Any = Looked()
-    made = measured("reader", small(), reader, tmp_path, lambda done, rows: None)
+    made, _ = measured("reader", small(), reader, tmp_path, lambda done, rows: None)
     assert (made.filled, made.right, made.filled_absent) == (2, 1, 1)  # "a" is in "a town", not in "5"
 
 
@@ -201,12 +283,12 @@ def test_words_are_drawn_where_another_reader_finds_them(tmp_path: Path) -> None
         start = read.text.index(said)
         location = locate(read.source_map, start, start + len(said))
         assert location is not None
-        cell = Filled(said, 0, 0, {"location": location.to_dict()})
-        assert on_page(cell, known[label])
-        assert on_words(cell, known[label])
-        other = "Line 3" if label == "Line 69" else "Line 1"
-        assert not on_page(cell, known[other])
-        assert not on_words(cell, known[other])
+        cell, own = Filled(said, 0, 0, {"location": location.to_dict()}), lines_of(known[label])
+        assert on_page(cell, own)
+        assert on_words(cell, own)
+        other = lines_of(known["Line 3" if label == "Line 69" else "Line 1"])
+        assert not on_page(cell, other)
+        assert not on_words(cell, other)
 
 
 def words(*texts: str) -> list[Word]:
@@ -226,7 +308,8 @@ def test_overlaps_by_hand() -> None:
     assert overlap((0, 0, 2, 1), (0, 0, 2, 1)) == 1
     assert overlap((0, 0, 2, 1), (2, 0, 3, 1)) == 0
     near = {"location": {"page": 1, "rectangles": [[0.0, 5.0, 12.0, 6.0]]}}
-    field = words("one", "two")
+    field = lines_of(quoted("one", words("one", "two")))
+    assert field == [Box(1, (0.0, 5.0, 8.0, 6.0))]
     assert on_words(Filled("one", 0, 0, near), field)  # 8 of 12
     wide = {"location": {"page": 1, "rectangles": [[0.0, 5.0, 17.0, 6.0]]}}
     assert not on_words(Filled("one", 0, 0, wide), field)  # 8 of 17
@@ -285,6 +368,6 @@ def test_the_command(world: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     ]
     code, out, _ = run("eval", "table", "deleted", world, "--rows", 3, "--system", "table")
     assert (code, asked[-1]) == (0, ("table", "factbook, fields deleted", True))
-    assert "3 (8.3 [" in out
+    assert "| 36 | 3 | 3 | 0 (0.0 [" in out
     code, _, err = run("eval", "table", "facts", world)
     assert (code, "factbook" in err) == (2, True)
