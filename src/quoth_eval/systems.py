@@ -4,7 +4,7 @@ Knows: how a system is spelled (`quoth-mini,combine=sum`), which options it take
 know: tasks.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import ceil
@@ -19,7 +19,7 @@ from quoth.answers.options import FillOptions
 from quoth.cli.models import load_predictor, load_searcher, quiet_libraries, system
 from quoth.cli.options import Setup
 from quoth.cli.output import counting
-from quoth.corpus.bm25 import bm25, check_not_empty, indexed_text
+from quoth.corpus.bm25 import best_places, bm25, check_not_empty, hits_of, indexed_text
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.fields import Count, Has, NotNegative, Number, checked, fields_of
@@ -49,8 +49,12 @@ SHARE = "corpus"
 """The option of a system that searches a share of the documents."""
 LIBRARIES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     CLOSED: {"lm": ("calibration", "sentinel"), "mlm": ("calibration", "masks")},
-    BLANKS: {"lm": ("max_new_tokens", "sentinel"), "mlm": ("masks",)},
-    OPEN: {"lm": ("passages", "template", "max_new_tokens", "sentinel"), "dense": ("mu", "lexical")},
+    BLANKS: {"lm": ("passages", "max_new_tokens", "sentinel"), "mlm": ("passages", "masks")},
+    OPEN: {
+        "lm": ("passages", "template", "max_new_tokens", "sentinel"),
+        "mlm": ("passages", "template", "masks"),
+        "dense": ("mu", "lexical"),
+    },
     ENTITIES: {"dense": ("mu", "lexical")},
 }
 """By form, the kinds of other libraries' models that can do the task, and the options that each takes there."""
@@ -289,13 +293,19 @@ class BM25:
         return [Hit(self._places[i][0].passage(self._places[i][1]), float(scores_P[i])) for i in best]
 
 
-def fills(model: Any, options: Options) -> System[Source]:
-    """A model's best phrases for each blank, without the example's hidden passages."""
+def fills(model: Any, options: Options, read: int = 0) -> System[Source]:
+    """A model's best phrases for each blank, without the example's hidden passages; before the text are BM25's `read`
+    best passages of `model.corpora` for it."""
     told = without_share(options)
 
     def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
         hidden = [example.hidden for example in examples]
-        filled = model.fill([example.text for example in examples], exclude=hidden, top_k=HITS, **told)
+        texts = [example.text for example in examples]
+        if read:
+            asked = [text.replace(MASK, " ") for text in texts]
+            found = [_found(model, query, read, rows) for query, rows in zip(asked, hidden, strict=True)]
+            texts = [_shown(passages) + text for passages, text in zip(found, texts, strict=True)]
+        filled = model.fill(texts, exclude=hidden, top_k=HITS, **told)
         return [Answer(predictions) for predictions in filled]
 
     return answer
@@ -303,7 +313,19 @@ def fills(model: Any, options: Options) -> System[Source]:
 
 def filling(given: Given) -> Callable[[str, Options], System[Any]]:
     """How a model by its name and options fills a task's blanks from the corpora."""
-    return lambda name, options: fills(given.open(name, given.corpora, options), options)
+
+    def asked(name: str, options: Options) -> System[Any]:
+        model = given.open(name, given.corpora, options)
+        return fills(model, *_apart(options)) if family_of(name) else fills(model, options)
+
+    return asked
+
+
+def _apart(options: Options) -> tuple[dict[str, Any], int]:
+    """A language model's own options, and how many passages it is shown: none for `all`, which is for an index."""
+    told, read = dict(options), options.get("passages")
+    told.pop("passages", None)
+    return told, read if isinstance(read, int) else 0
 
 
 def without_share(options: Options) -> dict[str, Any]:
@@ -326,20 +348,25 @@ def asks(system: Searcher, k: int, options: Options) -> System[Source]:
 def completes(model: Any, k: int, options: Options) -> System[Source]:
     """A language model's answers. With the option `passages`, that many of BM25's best are before the question, the
     best last, so that a text that is too long loses the worst; `k` or more are found."""
-    template, read = options.get("template", TEMPLATE), int(options.get("passages", 0))
+    told, read = _apart(options)
+    template = told.pop("template", TEMPLATE)
 
     def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
         asked = [example.text.strip() for example in examples]
-        hits = [bm25(model.corpora, question, max(k, read)) if read else [] for question in asked]
-        found = [[hit.passage for hit in each] for each in hits]
+        found = [_found(model, question, max(k, read)) if read else [] for question in asked]
         texts = [
             _shown(passages[:read]) + template.replace("{question}", question)
             for passages, question in zip(found, asked, strict=True)
         ]
-        said = model.complete(texts, options)
-        return [Answer([each], passages) for each, passages in zip(said, found, strict=True)]
+        said = model.fill(texts, top_k=HITS, **told)
+        return [Answer(each, passages) for each, passages in zip(said, found, strict=True)]
 
     return answer
+
+
+def _found(model: Any, query: str, k: int, hidden: Collection[int] = ()) -> list[Passage]:
+    """BM25's k best passages for a query in the model's corpora, but the rows `hidden`."""
+    return [hit.passage for hit in hits_of(model.corpora, best_places(model.corpora, query, k, hidden))]
 
 
 def _shown(passages: Sequence[Passage]) -> str:

@@ -39,7 +39,7 @@ from quoth.text.tokenizer import MASK
 from quoth_eval import language_models
 from quoth_eval.harness import read_run
 from quoth_eval.language_models import LanguageModel
-from quoth_eval.systems import completes
+from quoth_eval.systems import completes, filling, parse_system
 from quoth_eval.task import Answer, Example
 from quoth_eval.tasks import find
 from quoth_eval.tasks.closed import ClosedOptions, batch_calibrated, labels, likely_labels, pmi
@@ -240,9 +240,9 @@ def test_bm25s_passages_are_before_the_question_the_best_last(tmp_path: Path) ->
         corpora = (corpus,)
         seen: list[str]
 
-        def complete(self, texts: Sequence[str], options: Any) -> list[Prediction]:
+        def fill(self, texts: Sequence[str], top_k: int) -> list[list[Prediction]]:
             self.seen = list(texts)
-            return [Prediction("Paris", 0.0, 1.0, ()) for _ in texts]
+            return [[Prediction("Paris", 0.0, 1.0, ())] for _ in texts]
 
     model = Echo()
     asked = [Example("1", " what flows in Paris ", ("Seine",), None)]
@@ -253,6 +253,36 @@ def test_bm25s_passages_are_before_the_question_the_best_last(tmp_path: Path) ->
     assert [passage.document_id for passage in answer.passages] == ["2", "1"]
     (answer,) = completes(model, 20, {"template": f"{{question}}? {MASK}"})(asked)
     assert (model.seen, answer.passages) == ([f"what flows in Paris? {MASK}"], [])
+
+
+def test_a_masked_lm_fills_a_blank_after_bm25s_best_passages_but_the_blanks_own(bert: Path, tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add(
+        [
+            Document("own", "", "The tower was built in France."),
+            Document("best", "Tower", "It [MASK] was built, the tower."),
+            Document("next", "", "A tower by the river."),
+            Document("far", "", "Coffee."),
+        ]
+    )
+    (own,) = (passage.row for passage in corpus.passages() if passage.document_id == "own")
+    example = Example("1", f"The tower was built in {MASK}.", ("France",), None, hidden=frozenset({own}))
+    best, after = "Tower. It was built, the tower.", "A tower by the river."
+    model, mlm = AutoModelForMaskedLM.from_pretrained(bert), MaskedModel.from_pretrained(str(bert), [corpus])
+    spec = find("cloze")
+    for passages, shown in ((0, ""), (1, best), (2, f"{after} {best}"), ("all", "")):
+        asked = given(tmp_path, corpus, opens=mlm)
+        (answer,) = filling(asked)(f"mlm:{bert}", {"passages": passages})([example])
+        log_p_1V = at_masks(model, mlm.tokenizer, f"{shown} {example.text}", 1)
+        found = answer.predictions or ()
+        for each in found:
+            tokens = mlm.tokenizer.convert_tokens_to_ids([each.text, f"##{each.text}"])  # "##北" is a word as well
+            assert min(abs(each.log_score - float(log_p_1V[0, token])) for token in tokens) < 1e-4
+        assert len(found) == 5
+    assert parse_system(f"mlm:{bert},passages=2,masks=2", spec).options == {"passages": 2, "masks": 2}
+    for wrong in ("passages=all", "passages=-1"):
+        with pytest.raises(InputError, match="passages"):
+            parse_system(f"mlm:{bert},{wrong}", spec)
 
 
 class Fixed:
@@ -412,6 +442,11 @@ def test_language_models_are_asked_on_the_command_line(
     assert book["answer@5"] == search["answer@5"]
     assert without["answer@5"]["mean"] == 0
     assert "exact_match" in without
+    filled = f"mlm:{bert},passages=2,masks=2,template={{question}} {MASK}."
+    assert main(["eval", "nq", *asked, *repeated("--system", filled, "bm25"), "--json"]) == 0
+    book, search = json.loads(capsys.readouterr().out)["systems"]
+    assert book["answer@5"] == search["answer@5"]
+    assert "hit_at_5" in book
 
 
 def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
@@ -454,7 +489,7 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
         ("nq", "lm:x,template=Q", "template is 'Q'; it must be a text, with {question} and with [MASK]"),
         ("nq", "lm:x,calibration=pmi", "no option 'calibration'; use one of passages, template, max"),
         ("nq", "quoth-mini,calibration=pmi", "no option 'calibration'; use one of k, passages"),
-        ("nq", "mlm:x", "mlm:x cannot do nq; leave it out"),
+        ("nq", "mlm:x,sentinel=true", "no option 'sentinel'; use one of passages, template, masks"),
         ("sst2", "dense:x", "dense:x cannot do sst2; leave it out"),
         ("nq", "dense:x,mu=-1", "mu is -1; it must be 0 or more"),
         ("nq", "dense:x+", "dense baseline 'x+' is not complete"),
@@ -523,7 +558,7 @@ def test_a_masked_lm_fills_a_blank_with_as_many_masks_as_are_likeliest(bert: Pat
 def test_language_models_fill_blanks_on_the_command_line(
     asked: list[str], gpt: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    systems = [f"mlm:{bert}", f"mlm:{bert},masks=3", f"lm:{gpt},max_new_tokens=4"]
+    systems = [f"mlm:{bert}", f"mlm:{bert},masks=3", f"mlm:{bert},passages=1", f"lm:{gpt},max_new_tokens=4"]
     Corpus.open(tmp_path / "c.quoth").add([Document("a", "Athens", "Athens (Greek: Αθήνα) is a city in Greece.")])
     assert main(["eval", "translation", *asked, *repeated("--system", *systems), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -540,5 +575,5 @@ def test_language_models_fill_blanks_on_the_command_line(
         corpus = asked[2:] if command[0] == "lama" else ["--system", "frequent", "--limit", "6"]
         assert main(["eval", *command, *corpus, "--system", systems[1], "--json"]) == 0
         assert {each["name"] for each in json.loads(capsys.readouterr().out)["systems"]} == named
-    assert main(["eval", "lama", str(tmp_path / "facts.jsonl"), "--system", f"mlm:{bert},passages=1"]) == 2
-    assert "no option 'passages'; use one of masks" in capsys.readouterr().err
+    assert main(["eval", "lama", str(tmp_path / "facts.jsonl"), "--system", f"mlm:{bert},max_new_tokens=1"]) == 2
+    assert "no option 'max_new_tokens'; use one of passages, masks" in capsys.readouterr().err

@@ -38,10 +38,10 @@ PART = "\ufffd"
 
 
 class MaskedModel:
-    """A masked language model."""
+    """A masked language model, and the corpora whose passages it may be shown."""
 
-    def __init__(self, model: Any, tokenizer: Any) -> None:
-        self.model, self.tokenizer = model.eval(), tokenizer
+    def __init__(self, model: Any, tokenizer: Any, corpora: Sequence[Corpus] = ()) -> None:
+        self.model, self.tokenizer, self.corpora = model.eval(), tokenizer, tuple(corpora)
         limit = longest(model, tokenizer)
         self._tokenizer = cache(lambda masks: TextTokenizer(tokenizer, num_masks=masks, max_tokens=limit))
         self._words = WholeWords(tokenizer, int(model.config.vocab_size))
@@ -50,10 +50,10 @@ class MaskedModel:
     def from_pretrained(
         cls, name: str, corpora: Sequence[Corpus] = (), device: str | None = None, dtype: str | None = None
     ) -> MaskedModel:
-        """A model from a folder or hub id; it searches no corpus. Raises ModelNotFoundError, InputError on an unknown
-        device or dtype."""
+        """A model from a folder or hub id; it searches no corpus itself. Raises ModelNotFoundError, InputError on an
+        unknown device or dtype."""
         remedy = "name a folder or hub id of a masked LM, such as FacebookAI/roberta-base"
-        return cls(*load_lm(name, lambda *_: "AutoModelForMaskedLM", remedy, device, dtype))
+        return cls(*load_lm(name, lambda *_: "AutoModelForMaskedLM", remedy, device, dtype), corpora)
 
     def word_scores(self, texts: Sequence[str], words: Sequence[str], options: Mapping[str, Any]) -> Doubles:
         """The log-probability of each word in the blank of each text: [B, W].

@@ -87,6 +87,6 @@ def _asking(opener: Opener, asked: Asked, corpus: Corpus) -> System[QAExample]:
         without_share(asked.options),
         family_of(asked.name),
     )
-    if family == "lm":
+    if family in ("lm", "mlm"):
         return completes(model, HITS, options)
     return asks(model, HITS, {} if family else options)

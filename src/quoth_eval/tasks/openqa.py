@@ -217,7 +217,7 @@ def questions_over(name: str, given: Given, settings: OpenSettings, questions: S
     def asked(name: str, options: Options) -> System[QAExample]:
         model, told, family = given.open(name, corpora, options), without_share(options), family_of(name)
         if family:
-            return completes(model, depth, told) if family == "lm" else asks(model, depth, {})
+            return asks(model, depth, {}) if family == "dense" else completes(model, depth, told)
         system: System[QAExample] = asks(model, depth, told)
         if evidence is None or not isinstance(model, Answerer):
             return system

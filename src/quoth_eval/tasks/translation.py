@@ -14,7 +14,7 @@ from quoth.errors import InputError
 from quoth.records import Document
 from quoth.text.tokenizer import MASK
 from quoth_eval.spec import Given, Options, Prepared, TaskSpec
-from quoth_eval.systems import fills
+from quoth_eval.systems import filling
 from quoth_eval.task import Answer, Example, System, Task, draw_of_each
 from quoth_eval.tasks.lama import judge
 
@@ -80,9 +80,9 @@ def _make(given: Given, settings: object) -> Prepared:
 
     def asked(name: str, options: Options) -> System[str]:
         told = {option: value for option, value in options.items() if option != "oracle"}
-        model = given.open(name, given.corpora, options)
         if not options.get("oracle"):
-            return fills(model, told)
+            return filling(given)(name, told)
+        model = given.open(name, given.corpora, options)
 
         def answer(examples: Sequence[Example[str]]) -> list[Answer]:
             # BM25's best passage for a passage's own text is that passage.
