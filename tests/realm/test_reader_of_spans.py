@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import torch
 
 import quoth
 from quoth.answers.evidence import Source, Spans, predict_spans
+from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.hub import ModelSource, locate
@@ -93,11 +96,19 @@ def slow(model: TrainedREALM, reader: SpanReader, example: Masked, passages: Seq
     return (p_N * torch.tensor([0.0, *(p_of(reader, example, each) for each in passages)])).sum()
 
 
+@pytest.mark.parametrize("marginal", ["product", "token"])
 @pytest.mark.parametrize("masking", ["salient", "spans", "word"])
-def test_a_step_is_eq_1(folder: Path, corpus: Corpus, reader: SpanReader, masking: Any) -> None:
+def test_a_step_is_eq_1(folder: Path, corpus: Corpus, reader: SpanReader, masking: Any, marginal: Any) -> None:
+    """A blank has one answer, so both forms of the marginal are one."""
     model = scattered(trained(folder, TOWERS), seed=1)
     config = PretrainConfig(
-        batch_size=8, asynchronous=False, lora_rank=0, masking=masking, exclude_self="passage", reader="r"
+        batch_size=8,
+        asynchronous=False,
+        lora_rank=0,
+        masking=masking,
+        marginal=marginal,
+        exclude_self="passage",
+        reader="r",
     )
     texts = MaskedTexts(corpus, model.tokenizer, model.config.question_room, masking, Names())
     exact, index, counting = doubled(model), Snapshot(model, corpus), Counting(reader)
@@ -112,7 +123,7 @@ def test_a_step_is_eq_1(folder: Path, corpus: Corpus, reader: SpanReader, maskin
     loss.backward()  # type: ignore[no-untyped-call]
     assert step.loss == pytest.approx(loss.item(), abs=1e-5)
     assert step.skipped == 8 - len(said)
-    assert set(step.measures) == {"staleness"}
+    assert step.measures == {"staleness": 0, "explained": len(said) / 8}
     assert_same_gradients(model, exact)
     asked = [example.before + MASK + example.after for example in examples]
     assert {query for query, _ in counting.shown} <= set(asked)
@@ -121,19 +132,22 @@ def test_a_step_is_eq_1(folder: Path, corpus: Corpus, reader: SpanReader, maskin
 
 
 def test_a_batch_that_nothing_explains_moves_nothing(folder: Path, corpus: Corpus, reader: SpanReader) -> None:
+    """Not by rounding either, which an optimizer would make a whole step of."""
     model = scattered(trained(folder, TOWERS), seed=1)
     config = PretrainConfig(batch_size=2, asynchronous=False, lora_rank=0, masking="word", reader="r")
     texts = MaskedTexts(corpus, model.tokenizer, model.config.question_room, "word", Names())
-    task = PretrainTask(model, texts, Snapshot(model, corpus), config, reader=reader)
     [first, *_] = texts.draw(4, np.random.default_rng(0))
     before = f"A [MASK] is a hole. {first.before}"
     lost = Masked(first.ids, first.masks_M, first.hidden_M, "Atlantis", first.passage, before, first.after)
-    found, _ = task.marginal([lost, lost])
-    assert not found.explained_B.any()
-    loss = -found.log_likelihood(False).sum()
-    loss.backward()  # type: ignore[no-untyped-call]
-    assert loss.item() == pytest.approx(0.0, abs=1e-6)
-    assert all(each.grad is None or each.grad.abs().max() < 1e-6 for each in model.parameters.values())
+    for count in (4, 7, 10):
+        model.config = replace(model.config, num_candidates=count)
+        task = PretrainTask(model, texts, Snapshot(model, corpus), config, reader=reader)
+        with patch.object(texts, "draw", return_value=[lost, lost]):
+            step = task.backward(0)
+        assert step.loss is None
+        assert step.skipped == 2
+        assert step.measures["explained"] == 0
+        assert not any(each.grad is not None and each.grad.any() for each in model.parameters.values())
 
 
 def test_held_out_blanks_are_measured_with_it(folder: Path, tmp_path: Path, reader: SpanReader) -> None:
@@ -173,6 +187,14 @@ def test_what_was_trained_so_reads_with_it(folder: Path, tmp_path: Path, reader_
     log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
     assert any("recall_at_5" in line for line in log)
     assert run_recipe("realm-pretrain", [str(file)], tmp_path / "on", settings, model=str(tmp_path / "out"))
+    own = {name: value for name, value in settings.items() if name != "reader"}
+    with pytest.raises(InputError, match="out has no reader of its own, as it learned from another; `quoth convert"):
+        run_recipe("realm-pretrain", [str(file)], tmp_path / "own", own, model=str(tmp_path / "out"))
+    assert (
+        main(["convert", "--encoder", str(folder), "--retriever", str(tmp_path / "out"), "-o", str(tmp_path / "b")])
+        == 0
+    )
+    assert run_recipe("realm-pretrain", [str(file)], tmp_path / "own", own, model=str(tmp_path / "b"))
     corpus = Corpus.open(tmp_path / "out" / "corpus.quoth")
     model = quoth.REALM.from_pretrained(tmp_path / "out", corpus)
     model.embed()
@@ -182,7 +204,7 @@ def test_what_was_trained_so_reads_with_it(folder: Path, tmp_path: Path, reader_
     assert all(each.text in each.evidence[0].context for each in found)
 
 
-@pytest.mark.parametrize("settings", [{"masking": "tokens"}, {"mlm_warmup_steps": 3}])
+@pytest.mark.parametrize("settings", [{"masking": "tokens"}, {"mlm_warmup_steps": 3}, {"reader_sees": "body"}])
 def test_it_fills_one_blank_and_does_not_learn(settings: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"reader='r' fills one blank with a span, and does not learn"):
+    with pytest.raises(InputError, match=r"reader='r' fills one blank with a span, as it has learned, and does not"):
         PretrainConfig(reader="r", **settings)

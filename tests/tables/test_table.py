@@ -601,7 +601,7 @@ def test_a_date_whose_value_is_uncertain_fills_a_cell_of_dates(text: str) -> Non
     assert fits(text, Column("c", "When?", "date"))
 
 
-@pytest.mark.parametrize("text", ["01/27-14", "1/27/2", "10:30", "Jeffery", "919-733-78"])
+@pytest.mark.parametrize("text", ["01/27-14", "1/27/2", "10:30", "Jeffery", "919-733-78", "99/99/99", "12-34-56"])
 def test_what_is_no_date_fills_none(text: str) -> None:
     assert not fits(text, Column("c", "When?", "date"))
     assert fits(text, Column("c", "When?"))

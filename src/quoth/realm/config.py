@@ -197,12 +197,14 @@ class PretrainConfig(MeasuredConfig):
 
     def check(self) -> None:
         MeasuredConfig.check(self)
-        if self.reader and (self.masking == "tokens" or self.mlm_warmup_steps):
-            given = "masking='tokens'" if self.masking == "tokens" else f"mlm_warmup_steps={self.mlm_warmup_steps}"
-            raise InputError(
-                f"{given}, but reader={self.reader!r} fills one blank with a span, and does not learn; "
-                "mask 'salient', 'spans' or 'word', without mlm_warmup_steps"
-            )
+        refused = {"masking": "tokens", "mlm_warmup_steps": self.mlm_warmup_steps or None}
+        refused["reader_sees"] = None if self.reader_sees == "model" else self.reader_sees
+        for name, value in refused.items():
+            if self.reader and value is not None and getattr(self, name) == value:
+                raise InputError(
+                    f"{name}={value!r}, but reader={self.reader!r} fills one blank with a span, as it has learned, and "
+                    "does not learn; mask 'salient', 'spans' or 'word', without mlm_warmup_steps and reader_sees"
+                )
 
 
 @described
@@ -225,7 +227,8 @@ class FineTuneConfig(LoopConfig):
     refresh_every: Annotated[
         Number,
         "Number of steps between re-embeddings of all passages; then the passage tower learns too, from the beam's "
-        "passages, which are encoded at every step (REALM, footnote 3). 0: it stays fixed, as do the vectors.",
+        "passages: all are encoded at every step, so take a small one (REALM, footnote 3). 0: it stays fixed, as do "
+        "the vectors.",
     ] = 0
     asynchronous: Annotated[bool, "Whether a separate process does that, or training waits for it."] = True
     reader_sees: ReaderSees = "model"

@@ -28,6 +28,7 @@ from quoth.model.base import CorpusModel
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
 from quoth.model.keywords import REALMAskKeywords, REALMFillKeywords
 from quoth.reader.answering import Hidden, answer, without_prior
+from quoth.reader.config import ReaderConfig
 from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
 from quoth.realm.answering import EncodedQuery, How
@@ -97,7 +98,8 @@ class REALM(CorpusModel):
         source = locate(name, REALMConfig, base)
         encoder = PassageEncoder.load(source, device=device, dtype=dtype)
         if named := source.config.reader:
-            given = open_reader(named, device=device, dtype=dtype, base=base)
+            is_same = locate(named, ReaderConfig).config.base == source.config.base
+            given = open_reader(named, device=device, dtype=dtype, base=base if is_same else None)
             return cls(encoder, GivenReader(given, source.name), corpora)
         with needs_torch(f"the reader of {name}"):
             from quoth.realm.own_reader import OwnReader

@@ -52,7 +52,8 @@ class Marginal:
     def log_likelihood(self, per_token: bool) -> Tensor:
         """log p(y|x) of each example: [B]."""
         form = marginal_per_token if per_token else marginal_of_product
-        return form(self.log_p_BNM, log_retrieval(self.relevance_BN), self.masked_BM)
+        log_p_B = form(self.log_p_BNM, log_retrieval(self.relevance_BN), self.masked_BM)
+        return log_p_B.where(self.explained_B, 0.0)  # of which no rounding leaves a gradient
 
     def gain(self) -> Tensor:
         """log p(y|x) − log p(y|∅,x), the gain from all candidates together: [B]."""
@@ -105,7 +106,7 @@ class PretrainTask(REALMTask):
         drawn = self.texts.draw(self.config.batch_size, rng)
         if not drawn:
             return Step(None, 0, self.config.batch_size)
-        per_token = self.config.marginal == "token"
+        per_token = self.config.marginal == "token" and self._reader is None
         count = sum(len(example.hidden_M) for example in drawn) if per_token else len(drawn)
         totals = np.zeros(6)
         for part in self.parts(drawn, self.config.mini_batch_size):
@@ -122,7 +123,10 @@ class PretrainTask(REALMTask):
         measures = {"staleness": float(staleness)}
         if self._reader is None:
             measures |= zip(("utility", "gain", "null"), means_of_all, strict=True)
-        return Step(total, int(tokens_of_all), self.config.batch_size - int(explained), measures)
+        else:
+            measures["explained"] = explained / len(drawn)
+        skipped = self.config.batch_size - int(explained)
+        return Step(total if explained else None, int(tokens_of_all), skipped, measures)
 
     def _alone(self, step: int) -> Step:
         """Add the gradient of a masked LM that reads as many texts as there would be passages, and none of these."""

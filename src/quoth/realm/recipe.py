@@ -64,13 +64,17 @@ def prepare(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Jo
 
 def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig) -> Job:
     """Masked words, with passages that are retrieved for them."""
+    reader = None
+    if config.reader:
+        reader = open_reader(config.reader, device=run.device)
+        if Path(config.reader).is_dir():  # the model names it, wherever it is loaded
+            config = replace(config, reader=str(Path(config.reader).resolve()))
     searched = None if run.corpus is None else Corpus.open(run.corpus)
     corpus = run.shared(partial(_corpus, run, config))
     if searched is not None and searched.path.resolve() == corpus.path.resolve():
         searched = None
     changed = replace(source.config, num_candidates=config.num_candidates, reader=config.reader)
     source = replace(source, config=changed)
-    reader = open_reader(config.reader) if config.reader else None
     model = TrainedREALM(source, config, trained=PARTS[:2] if reader else PARTS, device=run.device)
     tagger_of = cache(partial(Tagger.load, device=run.device))  # which has a base of its own
     tagger = tagger_of(config.tagger) if config.masking == "salient" else None

@@ -81,6 +81,11 @@ class TrainedREALM:
     ) -> None:
         separate = source.config.separate_towers or own_queries
         given = "" if "reader" in trained else source.config.reader
+        if not given and source.folder and (source.folder / "passages").is_dir() > (source.folder / "reader").is_dir():
+            raise InputError(
+                f"{source.name} has no reader of its own, as it learned from another; "
+                f"`quoth convert --encoder quoth-realm-base --retriever {source.name} -o DIR` gives it one"
+            )
         self.config: REALMConfig = replace(source.config, separate_towers=separate, reader=given)
         self.device, self.bf16, self._rank = torch.device(device), config.bf16, config.lora_rank
         self._source, self._seed = source, config.seed

@@ -128,7 +128,8 @@ class Asker:
             least = self._reader.config.defaults.min_probability if column.threshold is None else column.threshold
             said = predictions(read, spans, self._reader.config, RIVALS, math.inf if least and may_be_name else least)
             found.append(replace(cell_of(said, column), read_as=text if text != given.strip() else ""))
-            best.append(likeliest(read, spans, said.sentences, self._reader.config, column))
+            is_compared = column.threshold is None
+            best.append(likeliest(read, spans, said.sentences, self._reader.config, column) if is_compared else None)
         best = alone(self._reader, [text for text, _ in spelled], best)
         cells = dict[str, list[Cell]]()
         for (column, _), cell, phrase in zip(asked, found, best, strict=True):

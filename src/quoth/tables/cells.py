@@ -116,8 +116,10 @@ def fits(text: str, column: Column) -> bool:
     if column.kind in ("text", "list"):
         return True
     said = " ".join(text.split())
-    if column.kind == "date" and len(said) < 30 and (read(said) is not None or _YEAR_OF_TWO_DIGITS.fullmatch(said)):
-        return True
+    if column.kind == "date" and len(said) < 30:
+        whole = f"{said[:-2]}20{said[-2:]}" if _YEAR_OF_TWO_DIGITS.fullmatch(said) else said
+        if read(whole) is not None:
+            return True
     return value_of(text, column.kind, column.choices) is not None
 
 
