@@ -197,14 +197,17 @@ class PretrainConfig(MeasuredConfig):
 
     def check(self) -> None:
         MeasuredConfig.check(self)
-        refused = {"masking": "tokens", "mlm_warmup_steps": self.mlm_warmup_steps or None}
-        refused["reader_sees"] = None if self.reader_sees == "model" else self.reader_sees
-        for name, value in refused.items():
-            if self.reader and value is not None and getattr(self, name) == value:
-                raise InputError(
-                    f"{name}={value!r}, but reader={self.reader!r} fills one blank with a span, as it has learned, and "
-                    "does not learn; mask 'salient', 'spans' or 'word', without mlm_warmup_steps and reader_sees"
-                )
+        refused = {
+            "masking": self.masking == "tokens",
+            "mlm_warmup_steps": self.mlm_warmup_steps > 0,
+            "reader_sees": self.reader_sees != "model",
+        }
+        for name in (name for name, is_given in refused.items() if self.reader and is_given):
+            raise InputError(
+                f"{name}={getattr(self, name)!r}, but reader={self.reader!r} fills one blank with a span, as it has "
+                "learned, and does not learn; mask 'salient', 'spans' or 'word', without mlm_warmup_steps and "
+                "reader_sees"
+            )
 
 
 @described
