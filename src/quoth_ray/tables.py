@@ -15,7 +15,7 @@ from quoth.tables.cells import Row
 from quoth.tables.columns import Column
 from quoth.tables.table import Asks
 from quoth_ray.cluster import ModelName, connect, unwrapped
-from quoth_ray.remote import TEXT, RemoteFolder
+from quoth_ray.remote import KEYS, TEXT, RemoteFolder
 
 RETRIES = 10
 
@@ -34,7 +34,7 @@ class RowActor:
     ) -> None:
         from quoth.reader.runtime import open_reader
 
-        place.fetch(*TEXT)
+        place.fetch(*TEXT, KEYS)
         corpus = Corpus.open(place.path, snapshot)
         corpus = parts([corpus], condition)[0] if condition else corpus
         reader = open_reader(model.name, device=model.device, dtype=model.dtype, base=model.base)

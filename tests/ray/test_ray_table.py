@@ -14,6 +14,7 @@ import pytest
 
 import quoth
 from commands import Run
+from quoth.index.finder import Finder
 
 ray = pytest.importorskip("ray")
 
@@ -35,6 +36,7 @@ def corpus(tmp_path: Path) -> quoth.Corpus:
     made = quoth.Corpus.create(tmp_path / "c.quoth")
     names = ["Ann Baker", "Carl Dean", "Eve Fox", "Gil Hays", "Ian Jones"]
     made.add(quoth.Document(f"{at}", "", f"The contract was signed by {name} in May.") for at, name in enumerate(names))
+    Finder([made]).embed()
     return made
 
 
@@ -54,6 +56,8 @@ def test_rows_are_the_same_whoever_asks_them(corpus: quoth.Corpus, tmp_path: Pat
     assert run(*asked, "--json", "--ray")[:2] == here[:2]
     away = ("table", f"file://{corpus.path}", *asked[2:])
     assert run(*away, "--json", "--ray", "-o", tmp_path / "t.jsonl")[:2] == here[:2]
+    rows = [json.loads(line) for line in (tmp_path / "t.jsonl.rows").read_text().splitlines()]
+    assert not any(each["row"].get("by_words") for each in rows if "row" in each)
     assert not psutil.wait_procs(actors(), timeout=60)[1]
 
 
