@@ -33,7 +33,6 @@ class Journal:
 
     def __init__(self, path: Path, identity: Mapping[str, Any], output: Path | None = None) -> None:
         self.path, self._output, self._written = path, output, set[str]()
-        self._by_words = set[tuple[str, str]]()
         if output is not None and output.exists() and not path.exists():
             raise InputError(f"{output} already exists, and {path.name} is not beside it; choose another name")
         self._file = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -42,7 +41,7 @@ class Journal:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise LockedError(f"{path}: another process is writing this table; wait for it to end") from None
-            self._places: dict[tuple[str, str], tuple[int, int]] = {}
+            self._places: dict[tuple[str, str], tuple[int, int, bool]] = {}
             self._read(json.loads(json.dumps({"format": FORMAT, **identity})))
         except BaseException:
             os.close(self._file)
@@ -59,8 +58,8 @@ class Journal:
         return (key, digest) in self._places
 
     def is_by_words(self, key: str, digest: str) -> bool:
-        """Whether that row was found by words alone."""
-        return (key, digest) in self._by_words
+        """Whether a finished row was found by words alone."""
+        return self._places[key, digest][2]
 
     def get(self, key: str, digest: str) -> Row | None:
         """The row of documents with this digest, if it is finished."""
@@ -71,7 +70,7 @@ class Journal:
     def add(self, digest: str, row: Row) -> None:
         """Keeps a finished row: it is on disk when this returns."""
         place = self._append({"key": row.document_id, "digest": digest, "row": row.to_dict()})
-        self._put((row.document_id, digest), place, row.by_words)
+        self._places[row.document_id, digest] = *place, row.by_words
 
     def check_output(self) -> None:
         """Raises InputError if the output is not as it was written last: somebody has changed it."""
@@ -112,9 +111,8 @@ class Journal:
             others = [name for name, value in identity.items() if known.get(name) != value]
         except (ValueError, AttributeError):
             raise InputError(f"{self.path} is not a table's; choose another name for the output") from None
-        if others == ["format"]:
-            both = f"{self._output} and {self.path.name}" if self._output else self.path.name
-            raise InputError(f"{self.path}: of another version of Quoth; delete {both}, and the table is asked again")
+        if "format" in others:
+            raise InputError(f"{self.path}: of another version of Quoth; {self._remedy()}")
         if others:
             name = self._output or self.path
             raise InputError(f"{name} belongs to another table (other {', '.join(others)}); choose another name")
@@ -125,13 +123,14 @@ class Journal:
             if "output" in known:
                 self._written.add(known["output"])
             else:
-                self._put((known["key"], known["digest"]), (start, len(line)), known["row"].get("by_words", False))
+                by_words = known["row"].get("by_words", False)
+                self._places[known["key"], known["digest"]] = start, len(line), by_words
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise InputError(f"{self.path}: damaged at byte {start}; delete it, and the table is asked again") from None
+            raise InputError(f"{self.path}: damaged at byte {start}; {self._remedy()}") from None
 
-    def _put(self, of: tuple[str, str], place: tuple[int, int], by_words: bool) -> None:
-        self._places[of] = place
-        (self._by_words.add if by_words else self._by_words.discard)(of)
+    def _remedy(self) -> str:
+        both = f"{self._output} and {self.path.name}" if self._output else "it"
+        return f"delete {both}, and the table is asked again"
 
     def _append(self, content: Mapping[str, Any]) -> tuple[int, int]:
         line = json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"

@@ -55,14 +55,10 @@ def alone(reader: SpanReader, texts: Sequence[str], phrases: Sequence[Cell | Non
 
     Among other lines the reader takes the nearest one for the answer; alone it says whether that is one.
     """
-    made = [*phrases]
-    numbers = [n for n, each in enumerate(phrases) if each is not None]
-    lines = [line_of(phrase) for phrase in phrases if phrase is not None]
-    shown = [[Source(Passage(0, "", title, line, 0, len(line)), "")] for title, line, _ in lines]
-    read = reader.read_enough([texts[n] for n in numbers], shown) if numbers else []
-    for n, (_, _, start), [spans] in zip(numbers, lines, read, strict=True):
-        phrase = phrases[n]
-        assert phrase is not None
+    made, given = [*phrases], [(n, phrase, *line_of(phrase)) for n, phrase in enumerate(phrases) if phrase is not None]
+    shown = [[Source(Passage(0, "", title, line, 0, len(line)), "")] for _, _, title, line, _ in given]
+    read = reader.read_enough([texts[n] for n, *_ in given], shown) if given else []
+    for (n, phrase, _, _, start), [spans] in zip(given, read, strict=True):
         odds_C = spans.odds_C[(spans.start_C < start + len(phrase.text)) & (spans.end_C > start)]
         share = math.exp(np.logaddexp.reduce([-math.inf, *odds_C]) - np.logaddexp(0.0, spans.total))
         made[n] = replace(phrase, known=(*phrase.known, round(log_odds(share), 4), round(spans.relevance, 4)))

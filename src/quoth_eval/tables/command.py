@@ -13,6 +13,7 @@ from quoth.cli.models import load_reader
 from quoth.cli.options import Json, Setup, within
 from quoth.cli.output import counting, print_json, print_tables, results
 from quoth.cli.records import takes_setup
+from quoth.errors import InputError
 from quoth.fields import Count
 from quoth.storage import sha256_file
 
@@ -74,11 +75,13 @@ def table(
     from quoth_eval.reproduce import fingerprint
     from quoth_eval.tables.measure import counts_table
 
+    if name == "pages" and system == "reader":
+        raise InputError("--system reader: pages measure the table alone; leave it out")
     reader = load_reader(model, [], setup)
     inputs = sha256_file(file) if file.is_file() else file.name  # the files of a folder are checked one by one
     made = {"set": name, "part": part, "inputs": inputs, "model": model, "weights": fingerprint(model)}
     with tempfile.TemporaryDirectory(prefix="quoth-table-") as scratch:
-        folder = (keep or Path(scratch)) / f"{name}-{part}"
+        folder = (keep or Path(scratch)) / f"{name}-{part}-{inputs[:8]}"
         folder.mkdir(parents=True, exist_ok=True)
         counts, grounding = _measured(name, file, part, rows, system, reader, folder)
     if json:

@@ -69,10 +69,10 @@ def by_table(given: TableSet, corpus: Corpus, reader: Reader, progress: Progress
         corpus, given.columns, model=reader, by=ROW, output=output, progress=lambda done, rows, *_: progress(done, rows)
     )
     return {
-        (row.document_id, name): _filled(cell.text, cell.evidence[0])
+        (row.document_id, name): Filled(cell.text, place["start"], place["end"], place)
         for row in made.rows
         for name, cell in row.cells.items()
-        if cell.text
+        for place in cell.evidence[: bool(cell.text)]
     }
 
 
@@ -105,12 +105,11 @@ def measured(system: str, given: TableSet, reader: Reader, folder: Path, progres
 def corpus_of(given: TableSet, folder: Path, documents: Callable[[], Iterable[Document]]) -> tuple[Corpus, bool]:
     """The corpus of a set in a folder, and whether it was made now."""
     path = folder / f"{given.name.replace(', ', '-').replace(' ', '-')}-{len(given.rows)}.quoth"
-    if path.exists():
-        return Corpus.open(path), False
-    made = Corpus.create(path)
-    made.add(documents())
+    made = Corpus.open(path) if path.exists() else Corpus.create(path)
+    if is_new := not made.num_documents:
+        made.add(documents())
     Finder([made]).embed()  # as `quoth index` does
-    return made, True
+    return made, is_new
 
 
 def counted(system: str, given: TableSet, cells: Cells, cpu_seconds: float | None) -> Counts:
@@ -165,7 +164,3 @@ def counts_table(counted: list[Counts]) -> Table:
         for each in counted
         for wrong in [each.filled_absent - each.elsewhere]
     ]
-
-
-def _filled(text: str, place: dict[str, Any]) -> Filled:
-    return Filled(text, place["start"], place["end"], place)

@@ -172,7 +172,6 @@ def forms(folder: Path, part: str = "test", rows: int | None = None) -> TableSet
 def _labelled_pdfs(name: str, source: str, folder: Path, part: str, rows: int | None) -> TableSet:
     if part != "test":
         raise InputError(f"the {name} are all tests; leave --part out")
-    given = TableSet(name, _columns(f"{name}.toml")[0], {}, {})
     own, gold, boxes = dict[str, list[Document]](), dict[str, dict[str, Gold]](), dict[str, dict[str, list[Box]]]()
     for known in _labelled(f"{name}.jsonl")[:rows]:
         row, path = known["document"], _labelled_file(folder, known, source)
@@ -181,7 +180,7 @@ def _labelled_pdfs(name: str, source: str, folder: Path, part: str, rows: int | 
         boxes[row] = {column: [Box(page, tuple(box)) for page, *box in each] for column, each in places}
         says = known.get("says") or {column: written_in(path, each) for column, each in boxes[row].items()}
         gold[row] = {column: Gold(text) for column, text in says.items()}
-    return replace(given, rows=own, gold=gold, boxes=boxes)
+    return TableSet(name, _columns(f"{name}.toml")[0], own, gold, boxes=boxes)
 
 
 def _labelled_file(folder: Path, known: Mapping[str, Any], source: str) -> Path:

@@ -14,6 +14,7 @@ from commands import Run
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.errors import InputError
+from quoth.index.finder import Finder
 from quoth.records import Document, Evidence, Prediction
 from quoth_eval.tables import measure, pages, sets
 from quoth_eval.tables.measure import Filled, counted, counts_table, measured
@@ -345,6 +346,18 @@ def test_cells_of_pages(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (made.known, made.claimed, made.counts.right, made.by_page, made.by_word) == (24, 4, 2, 2, 2)
 
 
+def test_a_corpus_that_was_stopped_before_its_texts_is_finished(world: Path, tmp_path: Path) -> None:
+    given = sets.factbook(world, "test", 3)
+    made, is_new = measure.corpus_of(given, tmp_path, given.documents)
+    Corpus.create(tmp_path / "stopped" / made.path.name)
+    again, was_new = measure.corpus_of(given, tmp_path / "stopped", given.documents)
+    assert (is_new, was_new, again.num_passages) == (True, True, made.num_passages)
+    assert (measure.corpus_of(given, tmp_path, given.documents)[1], Finder([again]).by_vectors() is None) == (
+        False,
+        False,
+    )
+
+
 def test_the_command(world: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str, bool]] = []
 
@@ -369,5 +382,7 @@ def test_the_command(world: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     code, out, _ = run("eval", "table", "deleted", world, "--rows", 3, "--system", "table")
     assert (code, asked[-1]) == (0, ("table", "factbook, fields deleted", True))
     assert "| 36 | 3 | 3 | 0 (0.0 [" in out
+    code, _, err = run("eval", "table", "pages", world, "--system", "reader")
+    assert (code, "pages measure the table alone" in err) == (2, True)
     code, _, err = run("eval", "table", "facts", world)
     assert (code, "factbook" in err) == (2, True)
