@@ -6,6 +6,7 @@ know: tasks.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from hashlib import blake2b
 from math import ceil
 from pathlib import Path
@@ -28,7 +29,7 @@ from quoth.records import Hit, Passage, Prediction
 from quoth.registry import SYSTEMS
 from quoth.registry import System as Row
 from quoth.text.terms import analyse
-from quoth.text.tokenizer import MASK
+from quoth.text.tokenizer import MASK, MASKS
 from quoth_eval.spec import (
     BLANKS,
     CLOSED,
@@ -117,13 +118,15 @@ def parse_system(spelled: str, spec: TaskSpec, common: Options = {}) -> Asked:  
     (taken, record), family = _options_of(spelled, name, spec), family_of(name)
     if spec.form in (OPEN, CLOSED, BLANKS):
         taken = (*taken, SHARE)
-    types = {**TYPES, "passages": Number} if family else TYPES
-    for key, value in own.items():
+    for key in own:
         if key not in taken:
             raise unknown_option(f"--system {spelled}", key, taken)
-        if key in types:
-            checked(f"--system {spelled}: {key}", value, types[key])
-    options = {**{key: value for key, value in common.items() if key in taken}, **own}
+    of_all = {key: value for key, value in common.items() if key in taken}
+    if family and of_all.get("passages") in (None, "all"):  # which is for an index; a language model is shown none
+        of_all.pop("passages", None)
+    options, types = {**of_all, **own}, {**TYPES, "passages": Number} if family else TYPES
+    for key in options.keys() & types.keys():
+        checked(f"--system {spelled}: {key}", options[key], types[key])
     if record is not None:
         record(**{key: value for key, value in options.items() if key in fields_of(record)})
     return Asked(spelled, name, options)
@@ -302,7 +305,7 @@ def fills(model: Any, options: Options, read: int = 0) -> System[Source]:
         hidden = [example.hidden for example in examples]
         texts = [example.text for example in examples]
         if read:
-            asked = [text.replace(MASK, " ") for text in texts]
+            asked = [_unmasked(text) for text in texts]
             found = [_found(model, query, read, rows) for query, rows in zip(asked, hidden, strict=True)]
             texts = [_shown(passages) + text for passages, text in zip(found, texts, strict=True)]
         filled = model.fill(texts, exclude=hidden, top_k=HITS, **told)
@@ -322,10 +325,9 @@ def filling(given: Given) -> Callable[[str, Options], System[Any]]:
 
 
 def _apart(options: Options) -> tuple[dict[str, Any], int]:
-    """A language model's own options, and how many passages it is shown: none for `all`, which is for an index."""
-    told, read = dict(options), options.get("passages")
-    told.pop("passages", None)
-    return told, read if isinstance(read, int) else 0
+    """A language model's own options, and how many passages it is shown."""
+    told = dict(options)
+    return told, told.pop("passages", 0)
 
 
 def without_share(options: Options) -> dict[str, Any]:
@@ -345,6 +347,12 @@ def asks(system: Searcher, k: int, options: Options) -> System[Source]:
     return lambda examples: [answer(example) for example in examples]
 
 
+def asking(model: Any, name: str, k: int, options: Options) -> System[Any]:
+    """How a model, by its name and options, answers questions."""
+    family, told = family_of(name), without_share(options)
+    return completes(model, k, told) if family in ("lm", "mlm") else asks(model, k, {} if family else told)
+
+
 def completes(model: Any, k: int, options: Options) -> System[Source]:
     """A language model's answers. With the option `passages`, that many of BM25's best are before the question, the
     best last, so that a text that is too long loses the worst; `k` or more are found."""
@@ -352,7 +360,7 @@ def completes(model: Any, k: int, options: Options) -> System[Source]:
     template = told.pop("template", TEMPLATE)
 
     def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
-        asked = [example.text.strip() for example in examples]
+        asked = [_unmasked(example.text).strip() for example in examples]
         found = [_found(model, question, max(k, read)) if read else [] for question in asked]
         texts = [
             _shown(passages[:read]) + template.replace("{question}", question)
@@ -372,4 +380,8 @@ def _found(model: Any, query: str, k: int, hidden: Collection[int] = ()) -> list
 def _shown(passages: Sequence[Passage]) -> str:
     """Passages, the best last, a line each; nothing in them is a blank."""
     lines = (f"{each.title}. {each.text}" if each.title else each.text for each in reversed(passages))
-    return "".join(f"{' '.join(line.replace(MASK, ' ').split())}\n\n" for line in lines)
+    return "".join(f"{' '.join(_unmasked(line).split())}\n\n" for line in lines)
+
+
+def _unmasked(text: str) -> str:
+    return reduce(lambda text, mask: text.replace(mask, " "), MASKS, text)

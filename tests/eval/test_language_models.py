@@ -260,7 +260,7 @@ def test_a_masked_lm_fills_a_blank_after_bm25s_best_passages_but_the_blanks_own(
     corpus.add(
         [
             Document("own", "", "The tower was built in France."),
-            Document("best", "Tower", "It [MASK] was built, the tower."),
+            Document("best", "Tower", "It [MASK] was <mask> built, the tower."),
             Document("next", "", "A tower by the river."),
             Document("far", "", "Coffee."),
         ]
@@ -270,7 +270,7 @@ def test_a_masked_lm_fills_a_blank_after_bm25s_best_passages_but_the_blanks_own(
     best, after = "Tower. It was built, the tower.", "A tower by the river."
     model, mlm = AutoModelForMaskedLM.from_pretrained(bert), MaskedModel.from_pretrained(str(bert), [corpus])
     spec = find("cloze")
-    for passages, shown in ((0, ""), (1, best), (2, f"{after} {best}"), ("all", "")):
+    for passages, shown in ((0, ""), (1, best), (2, f"{after} {best}")):
         asked = given(tmp_path, corpus, opens=mlm)
         (answer,) = filling(asked)(f"mlm:{bert}", {"passages": passages})([example])
         log_p_1V = at_masks(model, mlm.tokenizer, f"{shown} {example.text}", 1)
@@ -280,9 +280,13 @@ def test_a_masked_lm_fills_a_blank_after_bm25s_best_passages_but_the_blanks_own(
             assert min(abs(each.log_score - float(log_p_1V[0, token])) for token in tokens) < 1e-4
         assert len(found) == 5
     assert parse_system(f"mlm:{bert},passages=2,masks=2", spec).options == {"passages": 2, "masks": 2}
+    assert parse_system(f"mlm:{bert}", spec, {"passages": "all", "read": 0}).options == {}  # of all systems' options
     for wrong in ("passages=all", "passages=-1"):
         with pytest.raises(InputError, match="passages"):
             parse_system(f"mlm:{bert},{wrong}", spec)
+    for given_to_all in ({"passages": 2.5}, {"masks": 0}):
+        with pytest.raises(InputError, match="must be"):
+            parse_system(f"mlm:{bert}", spec, given_to_all)
 
 
 class Fixed:

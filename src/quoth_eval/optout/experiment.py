@@ -18,7 +18,7 @@ from quoth_eval.harness import Lazy, evaluate
 from quoth_eval.optout.loss import held_by, optout_task
 from quoth_eval.optout.removal import STAGES, Left, Removal, draw_quotations
 from quoth_eval.report import Report, Result
-from quoth_eval.systems import BM25, Asked, Opener, asks, completes, family_of, without_share
+from quoth_eval.systems import BM25, Asked, Opener, asking, asks
 from quoth_eval.task import HITS, System
 
 BEFORE, AFTER = "before", "after"
@@ -82,11 +82,4 @@ def measure(call: Call, opener: Opener, copy: Path, keep: Path | None) -> Outcom
 def _asking(opener: Opener, asked: Asked, corpus: Corpus) -> System[QAExample]:
     if asked.name == "bm25":
         return asks(BM25([corpus], asked.options), HITS, {})
-    model, options, family = (
-        opener(asked.name, [corpus], asked.options),
-        without_share(asked.options),
-        family_of(asked.name),
-    )
-    if family in ("lm", "mlm"):
-        return completes(model, HITS, options)
-    return asks(model, HITS, {} if family else options)
+    return asking(opener(asked.name, [corpus], asked.options), asked.name, HITS, asked.options)

@@ -72,11 +72,11 @@ def shares(prediction: Prediction) -> dict[str, float]:
 
 
 def shares_of(result: Result, group: Callable[[str], str] = str) -> dict[str, float]:
-    """The mean share of each group of documents in a system's first answers, largest first."""
+    """The mean share of each group of documents in a system's first answers that are quoted, largest first."""
     found, answered = defaultdict[str, float](float), 0
     for row in result.rows:
         for best in (row.predictions or ())[:1]:
-            answered += 1
+            answered += bool(best.evidence)
             for document, share in shares(best).items():
                 found[group(document)] += share
     return {name: found[name] / answered for name in sorted(found, key=lambda each: -found[each])}

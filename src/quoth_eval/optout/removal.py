@@ -20,6 +20,7 @@ from quoth.arrays import open_blob
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
 from quoth.corpus.view import CorpusView
+from quoth.errors import InputError
 from quoth.index.key_store import TABLE, follow, stores
 from quoth.index.key_table import open_columns
 from quoth.storage import read_json
@@ -72,6 +73,8 @@ class Removal:
     def __init__(self, corpus: Corpus, path: Path, ids: Collection[str], quotations: Sequence[str]) -> None:
         copytree(corpus.path, path, ignore=ignore_patterns("*.lock", "*.tmp"))
         self.corpus = Corpus.open(path)
+        if self.corpus.snapshot != corpus.snapshot:
+            raise InputError(f"{corpus.path} was changed while it was copied; run the command again")
         self._ids, self._quotations = frozenset(ids), quotations
         self._own = list[bytes]()
 

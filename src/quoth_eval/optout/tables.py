@@ -108,7 +108,9 @@ def _names(outcome: Outcome) -> list[str]:
 
 
 def _answering(outcome: Outcome) -> list[str]:
-    return [name for name in _names(outcome) if outcome.results(name)[0].values(RIGHT) is not None]
+    """The systems with an answer that is quoted, as a language model's are not."""
+    told = {name: outcome.results(name)[0].rows for name in _names(outcome)}
+    return [name for name, rows in told.items() if any(each.evidence for row in rows for each in row.predictions or ())]
 
 
 def _owner(outcome: Outcome, by: str | None) -> Any:

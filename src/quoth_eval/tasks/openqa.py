@@ -35,7 +35,7 @@ from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
 from quoth_eval.spec import OPEN, Given, Options, Prepared, TaskSpec
 from quoth_eval.statistics import abstention
-from quoth_eval.systems import BM25, Answerer, asks, completes, family_of, without_share
+from quoth_eval.systems import BM25, Answerer, asking, asks, without_share
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw, draw_as_released, first_right, percent, recalls
 from quoth_eval.tasks.closed_files import find_file, parsed
 
@@ -215,15 +215,13 @@ def questions_over(name: str, given: Given, settings: OpenSettings, questions: S
     least: dict[str, float] = {}
 
     def asked(name: str, options: Options) -> System[QAExample]:
-        model, told, family = given.open(name, corpora, options), without_share(options), family_of(name)
-        if family:
-            return asks(model, depth, {}) if family == "dense" else completes(model, depth, told)
-        system: System[QAExample] = asks(model, depth, told)
+        model = given.open(name, corpora, options)
+        system: System[QAExample] = asking(model, name, depth, options)
         if evidence is None or not isinstance(model, Answerer):
             return system
         defaults = getattr(getattr(model, "config", None), "defaults", None)
         least[name] = float(getattr(defaults, "min_probability", 0.0))
-        return doubted(system, model, evidence, told)
+        return doubted(system, model, evidence, without_share(options))
 
     return Prepared(
         task=task,

@@ -13,6 +13,7 @@ import quoth
 from commands import Run
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.questions import QAExample
+from quoth.errors import InputError
 from quoth.records import Document, Evidence, Prediction, Status
 from quoth_eval.harness import evaluate
 from quoth_eval.optout.experiment import Call, Outcome
@@ -112,6 +113,13 @@ def test_nothing_is_left_of_them_after_compacting(corpus: Corpus, tmp_path: Path
         assert asked[0] == asked[1]
 
 
+def test_a_copy_of_another_snapshot_is_refused(corpus: Corpus, tmp_path: Path) -> None:
+    before = Corpus.open(corpus.path, corpus.snapshot)
+    corpus.delete(["o-nile"])
+    with pytest.raises(InputError, match="was changed while it was copied"):
+        Removal(before, tmp_path / "copy", [*PRESS], [])
+
+
 def test_the_record_of_source_files_names_them_until_it_is_compacted(tmp_path: Path, run: Run) -> None:
     for name, text in (OTHERS | PRESS).items():
         (tmp_path / "files" / name).with_suffix(".txt").parent.mkdir(exist_ok=True)
@@ -146,13 +154,21 @@ def test_shares_of_an_answer_sum_to_one() -> None:
     assert shares(Prediction("x", 0.0, 0.0, ())) == {}
 
 
+def test_answers_without_a_place_have_no_share(corpus: Corpus) -> None:
+    made = outcome(corpus, said("Egypt"), said("Oslo"), said("Rome"), said("Bern", place("o-bern", 0.1)))
+    assert shares_of(made.results("m")[0]) == {"o-bern": 1.0}
+    nobody = outcome(corpus, *map(said, ("Egypt", "Oslo", "Rome", "Bern")))
+    assert share_tables(nobody, None)[0] == (["share of the answers by owner"], [])
+
+
 def said(text: str, *places: Evidence, status: Status = "answered") -> Answer:
     return Answer([Prediction(text, 0.0, sum(each.score for each in places), places, status=status)])
 
 
-def outcome(corpus: Corpus) -> Outcome:
+def outcome(corpus: Corpus, *before: Answer) -> Outcome:
     answers = {
-        "m, before": (
+        "m, before": before
+        or (
             said("Egypt", place("p-nile", 0.2), place("o-nile", 0.2)),
             said("Oslo", place("p-oslo", 0.5)),
             said("Rome", place("o-rome", 0.9)),
