@@ -31,11 +31,12 @@ TEMPLATES = {
     "P36": "The capital of [X] is [Y] .",
 }
 _TITLES = (
-    "acting administrator amir and archbishop captain chairman chairperson chancellor chief co-president "
-    "co-prince colonel commander commissioner deputy dr emir emperor executive federal first general governor "
-    "grand high interim king lieutenant lord lt maj mann mayor military minister of pope premier presidency "
-    "president presidential prime prince princess queen republic revolutionary ruler secretary senior sir "
-    "sovereign state sultan supreme the transition transitional vice "
+    "acting administrator air amir and archbishop assembly cabinet captain caretaker chairman chairperson chancellor "
+    "chief co-president co-prince colonel commander commissioner confederation coprince council deputy dr emir "
+    "emperor executive federal first gen general governor grand high interim island king lieutenant lord lt maj mann "
+    "mayor military minister ministers of pope premier presidency president presidential prime prince princess queen "
+    "republic revolutionary ruler secretary senior sir sovereign sr state sultan supreme swiss territorial the "
+    "transition transitional vice vice-marshal vice-marshall "
 )
 _ENDS = re.compile(r" \(|[,;\[]| - | note\b|/")
 
@@ -81,8 +82,9 @@ def compared(
 
 
 def _words(name: str) -> set[str]:
-    plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
-    return set(re.findall(r"\w+", plain))
+    """Its words, without accents and capitals; "of" and "bin" make no name."""
+    kept = " ".join(word for word in name.split() if not word.islower())
+    return set(re.findall(r"\w+", unicodedata.normalize("NFKD", kept.casefold()).encode("ascii", "ignore").decode()))
 
 
 def main() -> None:

@@ -49,7 +49,7 @@ def wikipedia(data: Path, rng: random.Random) -> Made:
         (pages[title], {"question": each["question"], "answer": each["answers"]})
         for file in sorted((data / "tasks/entityquestions/test").glob("*.json"))
         for each in json.loads(file.read_text(encoding="utf-8"))
-        for title in pages.keys() & set(_runs(each["question"].rstrip("?")))
+        for title in sorted(pages.keys() & set(_runs(each["question"].rstrip("?"))))
         if any(answer in pages[title]["text"] for answer in each["answers"])
     ]
     chosen = rng.sample(asked, QUESTIONS)

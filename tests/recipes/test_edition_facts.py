@@ -28,6 +28,8 @@ def test_a_fact_changed_if_its_object_did_and_another_spelling_is_neither() -> N
     ]
     spelled = edition(f"{STATE}President ISAIAS Afworki"), edition(f"{STATE}President ISAIAS Afwerki")
     assert compare(*spelled) == []
+    shared = edition(f"{HEAD}Caretaker Prime Minister Abd bin MUBARAK"), edition(f"{HEAD}Gen. Salim bin BURAYK")
+    assert [(kind, fact["obj_label"]) for kind, fact in compare(*shared)] == [("changed", "Salim bin BURAYK")]
     assert compare([], new) == []  # nothing to compare with
     assert SCRIPT.facts(edition(f"{HEAD}vacant", f"{STATE}note - the king is head of state")) == {}
 
