@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,17 @@ def test_with_a_refreshed_index_passages_learn_too(corpus: Corpus, tmp_path: Pat
     (retriever + reader).backward()
     assert_same_gradients(model, exact)
     assert any(name.startswith("passages.") and each.grad is not None for name, each in model.parameters.items())
+
+
+def test_a_corpus_that_changes_while_it_is_trained_on_is_told(corpus: Corpus, tmp_path: Path, folder: Path) -> None:
+    corpus = Corpus.open(copytree(corpus.path, tmp_path / "own.quoth"))
+    model, encoder = trained(folder, own_queries=True), PassageEncoder.load(locate(str(folder), REALMConfig))
+    config = FineTuneConfig(retriever_beam_size=6, num_reader_passages=3, batch_size=1, refresh_every=2)
+    index = IndexRefresher(tmp_path / "run", corpus, 2, asynchronous=False)
+    task = FineTuneTask(model, encoder, corpus, QUESTIONS[:1], config, index=index)
+    corpus.delete([corpus.passage(int(task._rows_P[0])).document_id])
+    with pytest.raises(InputError, match="was changed while it is trained on"):
+        task.backward(2)
 
 
 def test_a_batch_is_the_mean_of_its_questions(folder: Path, corpus: Corpus) -> None:

@@ -204,7 +204,14 @@ def test_what_was_trained_so_reads_with_it(folder: Path, tmp_path: Path, reader_
     assert all(each.text in each.evidence[0].context for each in found)
 
 
-@pytest.mark.parametrize("settings", [{"masking": "tokens"}, {"mlm_warmup_steps": 3}, {"reader_sees": "body"}])
-def test_it_fills_one_blank_and_does_not_learn(settings: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"reader='r' fills one blank with a span, as it has learned, and does not"):
+@pytest.mark.parametrize(
+    ("settings", "remedy"),
+    [
+        ({"masking": "tokens"}, "set masking=salient, spans or word"),
+        ({"mlm_warmup_steps": 3}, "set mlm_warmup_steps=0"),
+        ({"reader_sees": "body"}, "set reader_sees=model"),
+    ],
+)
+def test_it_fills_one_blank_and_does_not_learn(settings: dict[str, Any], remedy: str) -> None:
+    with pytest.raises(InputError, match=f"reader='r' fills one blank with a span.* and does not learn; {remedy}"):
         PretrainConfig(reader="r", **settings)

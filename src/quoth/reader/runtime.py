@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from quoth.arrays import Floats, Ints
+from quoth.config import ModelConfig
 from quoth.encoders.config import BertConfig
 from quoth.encoders.encoder import loaded, pair_tokenizer
 from quoth.encoders.graph import GraphEncoder, Layers, change, graph_formats, in_pytorch, open_graph
@@ -28,12 +29,20 @@ _ENCODER, _WORDS = "encoder.", "embeddings.word_embeddings.weight"
 
 
 def open_reader(
-    name: str, *, device: str | None = None, dtype: str | None = None, base: str | None = None
+    name: str,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    base: str | None = None,
+    beside: ModelConfig | None = None,
 ) -> SpanReader:
-    """A reader by shipped name or folder, ready to read.
+    """A reader by shipped name or folder, ready to read; if it is named by a model with the settings `beside`, that
+    model's `base` is its own only if their settings name the same.
 
     Raises ModelNotFoundError if a file is missing or damaged, InputError on an unknown device or dtype.
     """
+    if beside is not None and locate(name, ReaderConfig).config.base != beside.base:
+        base = None
     source = locate(name, ReaderConfig, base)
     formats = graph_formats(source.base, device, dtype)
     if formats and source.folder is not None and source.config.head == "ends" and (opened := _opened(source, formats)):

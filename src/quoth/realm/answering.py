@@ -111,7 +111,8 @@ def log_likelihood(passage: Passage, spans: Spans, answer: str) -> float:
     """log p(y|z,x) by the reader of a `Reader`: the share of the spans equal to the answer, ignoring case and white
     space, among all spans of the passage and "no answer here"; −inf if there is none."""
     texts = (passage.text[start:end] for start, end in zip(spans.start_C, spans.end_C, strict=True))
-    equal_C = np.array([normalise(text) == normalise(answer) for text in texts], np.bool_)
+    said = normalise(answer)
+    equal_C = np.array([normalise(text) == said for text in texts], np.bool_)
     return log_sum_exp(spans.odds_C[equal_C]) - float(np.logaddexp(0.0, spans.total))
 
 

@@ -167,7 +167,7 @@ class PretrainConfig(MeasuredConfig):
     masking: Annotated[
         Salience,
         "What to mask: one named entity or date per example (salient), one random run of words (spans) or word "
-        "(word), or 15 % of the tokens.",
+        "(word), or 15 % of the tokens (tokens).",
     ] = "salient"
     reader: Annotated[
         str,
@@ -198,15 +198,14 @@ class PretrainConfig(MeasuredConfig):
     def check(self) -> None:
         MeasuredConfig.check(self)
         refused = {
-            "masking": self.masking == "tokens",
-            "mlm_warmup_steps": self.mlm_warmup_steps > 0,
-            "reader_sees": self.reader_sees != "model",
+            "masking": (self.masking == "tokens", "salient, spans or word"),
+            "mlm_warmup_steps": (self.mlm_warmup_steps > 0, "0"),
+            "reader_sees": (self.reader_sees != "model", "model"),
         }
-        for name in (name for name, is_given in refused.items() if self.reader and is_given):
+        for name in (name for name, (is_given, _) in refused.items() if self.reader and is_given):
             raise InputError(
                 f"{name}={getattr(self, name)!r}, but reader={self.reader!r} fills one blank with a span, as it has "
-                "learned, and does not learn; mask 'salient', 'spans' or 'word', without mlm_warmup_steps and "
-                "reader_sees"
+                f"learned, and does not learn; set {name}={refused[name][1]}"
             )
 
 

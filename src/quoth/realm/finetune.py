@@ -114,7 +114,13 @@ class FineTuneTask(REALMTask):
         staleness = self._index.refresh(step, self.model)
         if self._index.encoder is not self._encoder:
             self._encoder = self._index.encoder
-            self._z_PD = torch.from_numpy(_vectors(self._corpus, self._encoder)[1]).to(self.device)
+            rows_P, vectors_PD = _vectors(self._corpus, self._encoder)
+            if not np.array_equal(rows_P, self._rows_P):
+                raise InputError(
+                    f"{self._corpus.path} was changed while it is trained on: its passages are not those that training "
+                    "began with; train over a copy that nobody changes"
+                )
+            self._z_PD = torch.from_numpy(vectors_PD).to(self.device)
         return {"staleness": float(staleness)}
 
     def _fresh(self, beam_QK: Tensor) -> Tensor:
@@ -123,10 +129,7 @@ class FineTuneTask(REALMTask):
         passages = [self._corpus.passage(int(self._rows_P[at])) for at in places_U.tolist()]
         texts, titles = [p.text for p in passages], [p.title for p in passages]
         inputs = passage_inputs(self.model.tokenizer, self.model.config, texts, titles)
-        with self.model.autocast():
-            z_UD = self.model.passages(pair_batch(self.model.tokenizer, inputs, self.device)).float()
-        z_QKD: Tensor = z_UD[of_QK]
-        return z_QKD
+        return self.vectors(self.model.passages, inputs)[of_QK]
 
     def _drawn(self, step: int) -> list[int]:
         """The questions of a step."""
@@ -136,9 +139,7 @@ class FineTuneTask(REALMTask):
         """What there is to learn from questions, each with the places of the passages that answer it."""
         model, config = self.model, self.model.config
         ids = [ids for ids, _ in model.tokenizer.pieces([question.text for question, _ in drawn])]
-        with model.autocast():
-            q_QD = model.queries(pair_batch(model.tokenizer, query_inputs(model.tokenizer, config, ids), self.device))
-        q_QD, beams = q_QD.float(), []
+        q_QD, beams = self.vectors(model.queries, query_inputs(model.tokenizer, config, ids)), []
         with torch.no_grad():
             beam_QK = (q_QD @ self._z_PD.T).topk(self.config.retriever_beam_size).indices
         z_QKD = self._z_PD[beam_QK] if self._index is None else self._fresh(beam_QK)
@@ -185,11 +186,13 @@ def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int
 
 
 def _vectors(corpus: Corpus, encoder: PassageEncoder) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The rows of the corpus's live passages [P], and their vectors [P, D]."""
+    """The rows of the corpus's live passages [P], ascending, and their vectors [P, D]."""
     rows, vectors = [], []
     for keys in Retriever([corpus], encoder).key_tables():
         live_P = np.ones(len(keys.passage_rows_P), np.bool_) if keys.live_P is None else keys.live_P
         rows.append(keys.passage_rows_P[live_P])
         # A table that a stopped embedding left may lack the keys of some passages, so a key's row is not its passage's.
         vectors.append(keys.vectors.floats(np.asarray(keys.offsets_P1[:-1])[live_P]))
-    return np.concatenate(rows), np.concatenate(vectors)
+    rows_P, vectors_PD = np.concatenate(rows), np.concatenate(vectors)
+    ascending_P = np.argsort(rows_P, kind="stable")
+    return rows_P[ascending_P], vectors_PD[ascending_P]

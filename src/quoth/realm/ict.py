@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError
 from quoth.realm.config import ICTConfig
 from quoth.realm.losses import inverse_cloze_loss
@@ -57,9 +56,7 @@ class ICTTask(REALMTask):
         texts, passages, titles = zip(*drawn, strict=True)
         asked = query_inputs(tokenizer, model.config, (ids for ids, _ in tokenizer.pieces(texts)))
         inputs = passage_inputs(tokenizer, model.config, passages, titles)
-        with model.autocast():
-            q_BD = model.queries(pair_batch(tokenizer, asked, self.device)).float()
-            z_BD = model.passages(pair_batch(tokenizer, inputs, self.device)).float()
+        q_BD, z_BD = self.vectors(model.queries, asked), self.vectors(model.passages, inputs)
         loss = inverse_cloze_loss(q_BD, self.world.gather(z_BD), model.config.similarity_scale, first)
         return loss, sum(len(pair.ids_T) for pair in (*asked, *inputs))
 

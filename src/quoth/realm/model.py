@@ -28,7 +28,6 @@ from quoth.model.base import CorpusModel
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
 from quoth.model.keywords import REALMAskKeywords, REALMFillKeywords
 from quoth.reader.answering import Hidden, answer, without_prior
-from quoth.reader.config import ReaderConfig
 from quoth.reader.runtime import open_reader
 from quoth.reader.spans import SpanReader
 from quoth.realm.answering import EncodedQuery, How
@@ -68,8 +67,8 @@ class GivenReader:
     def likelihood(self, text: str, answer: str, found: object) -> NoReturn:
         """Raises InputError: this reader fills no masks."""
         raise InputError(
-            f"the reader of {self.name} marks spans and fills no masks; use a model that "
-            "`quoth train realm-pretrain` or `quoth convert` made"
+            f"the reader of {self.name} marks spans and fills no masks; use a model with a reader of its own, such as "
+            "`quoth train realm-pretrain` without `reader` makes"
         )
 
     def _read(self, query: EncodedQuery, sources: Sequence[Source]) -> list[Spans]:
@@ -98,8 +97,7 @@ class REALM(CorpusModel):
         source = locate(name, REALMConfig, base)
         encoder = PassageEncoder.load(source, device=device, dtype=dtype)
         if named := source.config.reader:
-            is_same = locate(named, ReaderConfig).config.base == source.config.base
-            given = open_reader(named, device=device, dtype=dtype, base=base if is_same else None)
+            given = open_reader(named, device=device, dtype=dtype, base=base, beside=source.config)
             return cls(encoder, GivenReader(given, source.name), corpora)
         with needs_torch(f"the reader of {name}"):
             from quoth.realm.own_reader import OwnReader

@@ -148,8 +148,7 @@ class PretrainTask(REALMTask):
         """Relevance and likelihood of each example under its candidates, with gradients; and tokens read."""
         model = self.model
         queries = query_inputs(model.tokenizer, model.config, (example.ids for example in drawn))
-        with model.autocast():
-            q_BD = model.queries(pair_batch(model.tokenizer, queries, self.device)).float()
+        q_BD = self.vectors(model.queries, queries)
         q = q_BD.detach().cpu().numpy()
         found = self._neighbourhood.nearest(q, self._retrieved, [self._trivial(example.passage) for example in drawn])
         read: list[list[Reading]] = []
@@ -167,10 +166,8 @@ class PretrainTask(REALMTask):
         place = {row: u + 1 for u, row in enumerate(rows)}
         texts, titles = ["", *(p.text for p in rows.values())], ["", *(p.title for p in rows.values())]
         inputs = passage_inputs(model.tokenizer, model.config, texts, titles)
-        with model.autocast():
-            z_UD = model.passages(pair_batch(model.tokenizer, inputs, self.device)).float()
         candidates_BN = torch.tensor([[0, *(place.get(p.row, 0) for p in passages)] for passages in found])
-        z_BND = z_UD[candidates_BN.to(self.device)]
+        z_BND = self.vectors(model.passages, inputs)[candidates_BN.to(self.device)]
         relevance_BN = relevance(q_BD, z_BND, model.config.similarity_scale)
         tokens = _tokens(read) + sum(len(pair.ids_T) for pair in inputs)
         return Marginal(log_p_BNM, relevance_BN, masked_BM, found, explained_B), tokens

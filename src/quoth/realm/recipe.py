@@ -22,7 +22,7 @@ from quoth.corpus.manifest import snapshots
 from quoth.datasets.judging import answer_rank, recall
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.errors import InputError
-from quoth.hub import ModelSource, locate
+from quoth.hub import ModelSource, is_shipped, locate
 from quoth.index.tables import KeyTables
 from quoth.ner.tagger import Tagger
 from quoth.reader.runtime import open_reader
@@ -66,8 +66,8 @@ def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig
     """Masked words, with passages that are retrieved for them."""
     reader = None
     if config.reader:
-        reader = open_reader(config.reader, device=run.device)
-        if Path(config.reader).is_dir():  # the model names it, wherever it is loaded
+        reader = open_reader(config.reader, device=run.device, base=run.base, beside=source.config)
+        if not is_shipped(config.reader):  # the model names its folder, wherever it is loaded
             config = replace(config, reader=str(Path(config.reader).resolve()))
     searched = None if run.corpus is None else Corpus.open(run.corpus)
     corpus = run.shared(partial(_corpus, run, config))
@@ -173,7 +173,7 @@ class Probe:
         """Of the blanks, in passages other than their own: `recall_at_1` and `recall_at_5`, the shares for which one of
         this many retrieved passages contains the hidden words; `score`, the mean log p(y|x); `gain`, the part due to
         passages; `utility`, the mean retrieval utility of the retrieved passages. With the reader of a `Reader`, which
-        says nothing without a passage, `score` is the mean p(y|x), and there are no other two."""
+        says nothing without a passage, `score` is the mean p(y|x), and there is no `gain` and no `utility`."""
         model = TrainedREALM(source)
         encoder = PassageEncoder.load(source, dtype="fp32")  # its figures are the same anywhere
         KeyTables(self._corpus, encoder).build("fp32", recall=1.0)

@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from quoth.encoders.encoder import pair_tokenizer
-from quoth.encoders.transformer import attend_in_fp32, load_base
+from quoth.encoders.transformer import attend_in_fp32, load_base, pair_batch
 from quoth.errors import InputError
 from quoth.hub import HEADS_FILE, SETTINGS_FILE, ModelSource
 from quoth.realm.config import REALMConfig
 from quoth.realm.network import ReaderModel
 from quoth.realm.towers import Tower, head_state, opened
 from quoth.storage import atomic_write_bytes, atomic_write_json
+from quoth.text.tokenizer import Pair
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 from quoth.training.distributed import World
 from quoth.training.settings import LoopConfig
@@ -57,6 +59,12 @@ class REALMTask:
         found: list[float] = sums.tolist()
         return found
 
+    def vectors(self, tower: Tower, inputs: Sequence[Pair]) -> Tensor:
+        """A tower's vectors of B inputs, with gradients, in fp32: [B, D]."""
+        with self.model.autocast():
+            found: Tensor = tower(pair_batch(self.model.tokenizer, inputs, self.device))
+        return found.float()
+
     def save_model(self, folder: Path) -> None:
         """Write the model as `REALM.from_pretrained` reads it."""
         self.model.save(folder)
@@ -81,10 +89,10 @@ class TrainedREALM:
     ) -> None:
         separate = source.config.separate_towers or own_queries
         given = "" if "reader" in trained else source.config.reader
-        if not given and source.folder and (source.folder / "passages").is_dir() > (source.folder / "reader").is_dir():
+        if not given and source.heads is not None and not _has_reader(source.heads):
             raise InputError(
-                f"{source.name} has no reader of its own, as it learned from another; "
-                f"`quoth convert --encoder quoth-realm-base --retriever {source.name} -o DIR` gives it one"
+                f"{source.name} has no reader of its own, as it learned from another; `quoth convert --encoder MODEL "
+                f"--retriever {source.name} -o DIR` gives it that of a MODEL with one, such as realm-ict makes"
             )
         self.config: REALMConfig = replace(source.config, separate_towers=separate, reader=given)
         self.device, self.bf16, self._rank = torch.device(device), config.bf16, config.lora_rank
@@ -184,3 +192,8 @@ class TrainedREALM:
         for file in files:
             if file.resolve() != (folder / file.name).resolve():
                 shutil.copyfile(file, folder / file.name)
+
+
+def _has_reader(heads: Path) -> bool:
+    with safe_open(heads, "pt") as stored:
+        return any(name.startswith("reader.") for name in stored.keys())  # noqa: SIM118
