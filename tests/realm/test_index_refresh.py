@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -276,6 +277,20 @@ def progress(now):
     time.sleep(60 if now.step == 3 else 0)
 run(Path(sys.argv[1]), Path(sys.argv[2]), progress, asynchronous=True)
 """
+
+
+def test_training_waits_for_an_index_that_is_two_refreshes_behind(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
+    model, refresher = trained(folder), IndexRefresher(tmp_path, corpus, 2, asynchronous=True)
+    try:
+        refresher.refresh(0, model)
+        builder = refresher._builder
+        assert builder is not None
+        os.kill(builder.pid, signal.SIGSTOP)
+        assert [refresher.refresh(step, scattered(model, step)) for step in (1, 2, 3)] == [1, 2, 3]
+        threading.Timer(1, os.kill, (builder.pid, signal.SIGCONT)).start()
+        assert refresher.refresh(4, scattered(model, 4)) in (0, 2)
+    finally:
+        refresher.close()
 
 
 def test_the_builder_ends_with_a_killed_trainer_and_the_run_goes_on(folder: Path, tmp_path: Path) -> None:

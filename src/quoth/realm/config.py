@@ -184,7 +184,9 @@ class PretrainConfig(MeasuredConfig):
         Literal["document", "passage"],
         "What not to retrieve for an example: its own passage, or all passages of its document.",
     ] = "document"
-    refresh_every: Annotated[Count, "Number of steps between re-embeddings of all passages."] = 500
+    refresh_every: Annotated[
+        Count, "Number of steps between re-embeddings of all passages; an index is less than twice as old."
+    ] = 500
     asynchronous: Annotated[bool, "Whether a separate process does that, or training waits for it."] = True
     mlm_warmup_steps: Annotated[
         Number,

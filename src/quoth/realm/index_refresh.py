@@ -63,9 +63,10 @@ class FixedIndex:
 class IndexRefresher:
     """The newest index of a training run in `output` over a corpus.
 
-    Without `asynchronous` a new index is made within `refresh`, and training waits. `base` names a folder for the base
-    encoder, `dtype` its precision when it embeds. Of several processes the first makes the indexes, and all search the
-    same one. Raises TrainingError if the builder dies again and again.
+    Without `asynchronous` a new index is made within `refresh`, and training waits; with it, while the index is two
+    refreshes old or more, from which towers learn to forget. `base` names a folder for the base encoder, `dtype` its
+    precision when it embeds. Of several processes the first makes the indexes, and all search the same one. Raises
+    TrainingError if the builder dies again and again.
     """
 
     def __init__(
@@ -87,8 +88,7 @@ class IndexRefresher:
     def refresh(self, step: int, model: TrainedREALM) -> int:
         """Publish the towers if an index of this step is due; take a newer index if there is one.
 
-        Returns how many steps old the current one is. The call waits for the first index, and without `asynchronous`
-        for every one.
+        Returns how many steps old the current one is, with `asynchronous` less than two refreshes.
         """
         if self._world.is_main:
             self._make(step, model)
@@ -108,7 +108,7 @@ class IndexRefresher:
                 build_newest(self._output, self._corpus, self._base, self._dtype)
         else:
             self._watch()
-            while index_step(self._output) < 0:
+            while index_step(self._output) < max(0, step - 2 * self._every + 1):
                 time.sleep(POLL_SECONDS)
                 self._watch()
 
