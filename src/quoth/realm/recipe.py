@@ -67,7 +67,7 @@ def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig
     reader = None
     if config.reader:
         reader = open_reader(config.reader, device=run.device, base=run.base, beside=source.config)
-        if not is_shipped(config.reader):  # the model names its folder, wherever it is loaded
+        if not is_shipped(config.reader) and Path(config.reader).is_dir():  # the model names it, wherever it is loaded
             config = replace(config, reader=str(Path(config.reader).resolve()))
     searched = None if run.corpus is None else Corpus.open(run.corpus)
     corpus = run.shared(partial(_corpus, run, config))

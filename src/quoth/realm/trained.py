@@ -89,7 +89,7 @@ class TrainedREALM:
     ) -> None:
         separate = source.config.separate_towers or own_queries
         given = "" if "reader" in trained else source.config.reader
-        if not given and source.heads is not None and not _has_reader(source.heads):
+        if not given and not _has_reader(source.heads):
             raise InputError(
                 f"{source.name} has no reader of its own, as it learned from another; `quoth convert --encoder MODEL "
                 f"--retriever {source.name} -o DIR` gives it that of a MODEL with one, such as realm-ict makes"
@@ -194,6 +194,8 @@ class TrainedREALM:
                 shutil.copyfile(file, folder / file.name)
 
 
-def _has_reader(heads: Path) -> bool:
+def _has_reader(heads: Path | None) -> bool:
+    if heads is None or not heads.is_file():  # an untrained model, and one whose loading tells what is missing
+        return True
     with safe_open(heads, "pt") as stored:
         return any(name.startswith("reader.") for name in stored.keys())  # noqa: SIM118
