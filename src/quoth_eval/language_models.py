@@ -90,23 +90,26 @@ class LanguageModel:
         return result
 
     @torch.inference_mode()
-    def complete(self, texts: Sequence[str], options: Mapping[str, Any]) -> list[Prediction]:
-        """What greedy decoding puts in each text's blank, up to the line break or the end, and how likely that is."""
-        sentinel, most = bool(options.get("sentinel")), int(options.get("max_new_tokens", MAX_NEW_TOKENS))
-        inputs = [self._prompt(text, sentinel, most) for text in texts]
-        result = [Prediction("", 0.0, 0.0, ())] * len(texts)
+    def fill(
+        self,
+        texts: Sequence[str],
+        *,
+        exclude: object = (),
+        top_k: int = HITS,
+        sentinel: bool = False,
+        max_new_tokens: int = MAX_NEW_TOKENS,
+    ) -> list[list[Prediction]]:
+        """What greedy decoding puts in each text's blank, up to the line break or the end, and how likely that is: one
+        answer, whatever `top_k` is. It searches no passages, so `exclude` hides none."""
+        inputs = [self._prompt(text, sentinel, max_new_tokens) for text in texts]
+        result = [[Prediction("", 0.0, 0.0, ())]] * len(texts)
         for members in batches_by_length(
             [len(source) + len(prompt) for source, prompt in inputs], PADDED_TOKENS_PER_BATCH
         ):
-            for member, found in zip(members, self._generate([inputs[m] for m in members], most), strict=True):
-                result[member] = found
+            generated = self._generate([inputs[m] for m in members], max_new_tokens)
+            for member, found in zip(members, generated, strict=True):
+                result[member] = [found]
         return result
-
-    def fill(
-        self, texts: Sequence[str], *, exclude: object = (), top_k: int = HITS, **options: Any
-    ) -> list[list[Prediction]]:
-        """What `complete` puts in each blank; it searches no passages, so `exclude` hides none."""
-        return [[each] for each in self.complete(texts, options)]
 
     def num_tokens(self, phrase: str) -> int:
         """The number of the model's tokens in a phrase."""

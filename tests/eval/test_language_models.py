@@ -195,7 +195,7 @@ def test_answers_are_those_of_greedy_decoding(gpt: Path, break_line: bool) -> No
             lm.model.transformer.wpe.weight[20:] += 9 * lm.model.lm_head.weight[line_break]
     texts = [f"Q: {question}\nA: {MASK}." for question in ("what river", "It was the bust of Pallas", "why")]
     lengths = set[int]()
-    for text, found in zip(texts, lm.complete(texts, {"max_new_tokens": 9}), strict=True):
+    for text, [found] in zip(texts, lm.fill(texts, max_new_tokens=9), strict=True):
         prompt = [0, *lm.tokenizer(text.split(f" {MASK}")[0], add_special_tokens=False)["input_ids"]]
         with torch.inference_mode():
             said, score, length = greedy(
@@ -212,7 +212,7 @@ def test_a_seq2seq_lm_answers_in_its_decoder(t5: Path, sentinel: bool) -> None:
     lm = LanguageModel.from_pretrained(str(t5))
     marks = lm.tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
     texts = [f"Q: what is the capital of France\nA: {MASK}.", f"Q: who\nA: {MASK}."]
-    for text, found in zip(texts, lm.complete(texts, {"sentinel": sentinel, "max_new_tokens": 6}), strict=True):
+    for text, [found] in zip(texts, lm.fill(texts, sentinel=sentinel, max_new_tokens=6), strict=True):
         left, right = text.split(f" {MASK}")
         pieces = [lm.tokenizer(part, add_special_tokens=False)["input_ids"] for part in (left, right)]
         source = torch.tensor([[0, *pieces[0], *([marks[0], *pieces[1]] if sentinel else []), 2]])
@@ -410,7 +410,7 @@ def test_models_of_another_kind_are_refused(gpt: Path, bert: Path, tmp_path: Pat
     with pytest.raises(InputError, match="sentinel=true is for models such as T5"):
         LanguageModel.from_pretrained(str(gpt)).word_scores(TEXTS[:1], WORDS, {"sentinel": True})
     with pytest.raises(InputError, match="nothing before the blank"):
-        LanguageModel.from_pretrained(str(gpt)).complete([f"{MASK}. who"], {})
+        LanguageModel.from_pretrained(str(gpt)).fill([f"{MASK}. who"])
 
 
 @pytest.fixture

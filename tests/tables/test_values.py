@@ -205,12 +205,25 @@ def test_a_number_is_read_as_it_is_written(number: int) -> None:
     assert value_of(f"US$ {abs(number):,}.50", "money") == {"amount": abs(number) + 0.5, "currency": "USD"}
 
 
+TYPES: dict[str, tuple[type, ...]] = {
+    "number": (int, float),
+    "money": (dict,),
+    "date": (str,),
+    "duration": (str,),
+    "yes/no": (bool,),
+    "list": (list,),
+    "choice": (str,),
+}
+
+
 @given(st.text(max_size=60), st.sampled_from(["number", "money", "date", "duration", "yes/no", "list", "choice"]))
 def test_any_text_has_a_value_or_none(text: str, kind: str) -> None:
-    value_of(text, kind, ("a", "b"))
+    value = value_of(text, kind, ("a", "b"))
+    assert value is None or type(value) in TYPES[kind]
 
 
 @given(st.text("0123456789 ,.()-–'$€%MmkKtwofivehundradyst", max_size=40))
 def test_what_looks_like_numbers_is_read_or_not(text: str) -> None:
     for kind in ("number", "money", "duration"):
-        value_of(text, kind)
+        value = value_of(text, kind)
+        assert value is None or type(value) in TYPES[kind]

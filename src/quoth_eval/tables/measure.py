@@ -72,7 +72,8 @@ def by_table(given: TableSet, corpus: Corpus, reader: Reader, progress: Progress
         (row.document_id, name): Filled(cell.text, place["start"], place["end"], place)
         for row in made.rows
         for name, cell in row.cells.items()
-        for place in cell.evidence[: bool(cell.text)]
+        if cell.text
+        for place in cell.evidence[:1]
     }
 
 
