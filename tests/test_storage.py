@@ -1,15 +1,19 @@
 """Files that survive a crash: atomic writes, seals, mapped arrays, the lock."""
 
+import ast
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
+from itertools import chain, repeat
 from pathlib import Path
+from unittest.mock import DEFAULT, Mock
 
 import numpy as np
 import pytest
 
 from quoth import storage
-from quoth.arrays import open_array, open_blob, save_array
+from quoth.arrays import open_array, open_arrays, open_blob, save_array, save_arrays
 from quoth.errors import CorruptionError, LockedError
 from quoth.storage import (
     CHECKSUMS,
@@ -111,6 +115,23 @@ def test_a_broken_array_is_named(tmp_path: Path, content: bytes) -> None:
     for name in ("a.npy", "b.npy"):
         with pytest.raises(CorruptionError, match=name):
             open_array(tmp_path / name)
+
+
+@pytest.mark.parametrize(("disturbed", "size"), [(2, 10), (2, 100_000), (10, 10), (10, 100_000)])
+def test_a_parser_that_other_threads_disturb_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disturbed: int, size: int
+) -> None:
+    """Python's parser fails by chance while another thread parses; a header at which it always fails is damaged."""
+    save_array(tmp_path / "a.npy", np.arange(size))
+    save_arrays(tmp_path / "a", [np.arange(size), np.arange(3)])
+    for opened in (lambda: open_array(tmp_path / "a.npy"), lambda: open_arrays(tmp_path / "a", 2)[0]):
+        parse = Mock(wraps=ast.literal_eval)
+        fails = SystemError("AST constructor recursion depth mismatch (before=102, after=37)")
+        parse.side_effect = chain([fails] * disturbed, repeat(DEFAULT))
+        monkeypatch.setattr(ast, "literal_eval", parse)
+        with pytest.raises(CorruptionError, match="recursion depth") if disturbed == 10 else nullcontext():
+            assert len(opened()) == size
+        monkeypatch.undo()
 
 
 @pytest.mark.parametrize("size", [0, 10, 100_000])

@@ -8,13 +8,13 @@ import math
 import mmap
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from io import BytesIO
 from pathlib import Path
 from time import perf_counter
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ _FROM_DISK = 1e-5
 _AT_ONCE = 32
 """Rows that are waited for."""
 _ALIGNED = 64
+T = TypeVar("T")
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
@@ -119,21 +120,12 @@ def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = No
 
     Raises CorruptionError if it is damaged, or is not of the type and shape given; -1 stands for any length.
     """
-    array: NDArray[Any]
     there = size_of(path)
     try:
-        if there > SMALL:
-            mapped = np.lib.format.open_memmap(path, mode="r")
-            array, size = np.asarray(mapped), mapped.offset + mapped.nbytes
-        else:
-            with path.open("rb") as stream:
-                array, size = np.lib.format.read_array(stream, allow_pickle=False), stream.tell()
+        read = partial(_mapped if there > SMALL else _read, path)
+        array, size = parsed(read, f"{path}: damaged, no longer an array")
     except FileNotFoundError:  # removed since
         raise CorruptionError(f"{path}: the file is missing") from None
-    except Exception as error:  # of a damaged header numpy makes nearly any error
-        if isinstance(error, OSError) and error.errno:
-            raise  # no permission, for example
-        raise CorruptionError(f"{path}: damaged, no longer an array ({_reason(error)})") from None
     if size != there:
         raise CorruptionError(f"{path}: damaged, its header speaks of {size} bytes")
     fits = shape is None or (len(shape) == array.ndim and all(map(lambda n, m: n in (-1, m), shape, array.shape)))
@@ -143,8 +135,31 @@ def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = No
     return array
 
 
-def _reason(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+def _mapped(path: Path) -> tuple[NDArray[Any], int]:
+    array = np.lib.format.open_memmap(path, mode="r")
+    return np.asarray(array), array.offset + array.nbytes
+
+
+def _read(path: Path) -> tuple[NDArray[Any], int]:
+    with path.open("rb") as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False), stream.tell()
+
+
+def parsed(read: Callable[[], T], damage: str, tries: int = 10) -> T:
+    """The result of a call that reads NumPy's headers. Raises CorruptionError, which begins with `damage`, if one is
+    wrong, OSError if a file cannot be read.
+
+    NumPy leaves headers to Python's own parser, in which threads disturb each other: one in a few hundred fails with a
+    SystemError where they do nothing else (CPython gh-106905). That is no damage unless it comes at every try.
+    """
+    try:
+        return read()
+    except Exception as error:  # of a damaged header numpy makes nearly any error
+        if isinstance(error, OSError) and error.errno:
+            raise  # no permission, for example
+        if isinstance(error, SystemError) and tries > 1:
+            return parsed(read, damage, tries - 1)
+        raise CorruptionError(f"{damage} ({(str(error) or type(error).__name__).splitlines()[0]})") from None
 
 
 def save_arrays(path: Path, arrays: Iterable[NDArray[Any]]) -> None:
@@ -158,20 +173,21 @@ def save_arrays(path: Path, arrays: Iterable[NDArray[Any]]) -> None:
 
 def open_arrays(path: Path, count: int) -> list[NDArray[Any]]:
     """The `count` arrays of `save_arrays`, read-only; memory-mapped together unless small. Raises CorruptionError."""
-    blob = open_blob(path)
+    return parsed(partial(_each, open_blob(path), count), f"{path}: damaged, no longer arrays")
+
+
+def _each(blob: mmap.mmap | bytes, count: int) -> list[NDArray[Any]]:
     stream: BytesIO | mmap.mmap = BytesIO(blob) if isinstance(blob, bytes) else blob
+    stream.seek(0)
     arrays: list[NDArray[Any]] = []
-    try:
-        for _ in range(count):
-            stream.seek(-stream.tell() % _ALIGNED, os.SEEK_CUR)
-            np.lib.format.read_magic(stream)
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-            size = math.prod(shape)
-            flat = np.frombuffer(blob, dtype, size, stream.tell()) if size else np.empty(0, dtype)
-            arrays.append(flat.reshape(shape))
-            stream.seek(flat.nbytes, os.SEEK_CUR)
-    except Exception as error:  # of a damaged header numpy makes nearly any error
-        raise CorruptionError(f"{path}: damaged, no longer arrays ({_reason(error)})") from None
+    for _ in range(count):
+        stream.seek(-stream.tell() % _ALIGNED, os.SEEK_CUR)
+        np.lib.format.read_magic(stream)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        size = math.prod(shape)
+        flat = np.frombuffer(blob, dtype, size, stream.tell()) if size else np.empty(0, dtype)
+        arrays.append(flat.reshape(shape))
+        stream.seek(flat.nbytes, os.SEEK_CUR)
     return arrays
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import parsed
 from quoth.corpus.manifest import Manifest, parse_manifest, snapshots
 from quoth.errors import CorruptionError
 from quoth.storage import read_either, sha256_bytes, write_twice
@@ -37,10 +38,9 @@ class Deletions:
     @classmethod
     def decode(cls, content: bytes) -> Deletions:
         """From the bytes of a file that has the recorded checksum. Raises CorruptionError if they are no such table."""
-        try:
-            table_X3 = np.lib.format.read_array(BytesIO(content), allow_pickle=False)
-        except Exception as error:  # of a strange header numpy makes nearly any error
-            raise CorruptionError(f"not a list of deletions ({error})") from None
+        table_X3 = parsed(
+            lambda: np.lib.format.read_array(BytesIO(content), allow_pickle=False), "not a list of deletions"
+        )
         if table_X3.dtype != np.int64 or table_X3.ndim != 2 or table_X3.shape[1] != 3:
             raise CorruptionError(f"not a list of deletions, but {table_X3.dtype} of shape {table_X3.shape}")
         return cls(table_X3)
