@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext
+from errno import EMFILE
 from itertools import chain, repeat
 from pathlib import Path
 from unittest.mock import DEFAULT, Mock
@@ -15,6 +16,7 @@ import pytest
 from quoth import storage
 from quoth.arrays import open_array, open_arrays, open_blob, save_array, save_arrays
 from quoth.errors import CorruptionError, LockedError
+from quoth.index.codes import _Index
 from quoth.storage import (
     CHECKSUMS,
     WriterLock,
@@ -132,6 +134,18 @@ def test_a_parser_that_other_threads_disturb_is_no_damage(
         with pytest.raises(CorruptionError, match="recursion depth") if disturbed == 10 else nullcontext():
             assert len(opened()) == size
         monkeypatch.undo()
+
+
+def test_a_file_that_the_system_does_not_open_is_not_taken_for_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAISS says of such a file no more than of a damaged one."""
+    (file := tmp_path / "a.faiss").write_bytes(b"torn")
+    with pytest.raises(CorruptionError, match="no longer an index"):
+        _Index.read(file, 0)
+    monkeypatch.setattr(Path, "open", Mock(side_effect=OSError(EMFILE, "Too many open files")))
+    with pytest.raises(OSError, match="Too many open files"):
+        _Index.read(file, 0)
 
 
 @pytest.mark.parametrize("size", [0, 10, 100_000])

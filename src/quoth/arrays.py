@@ -14,13 +14,13 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from time import perf_counter
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import CorruptionError, brief
-from quoth.storage import SMALL, create, size_of
+from quoth.storage import SMALL, create, from_top, size_of
 
 Floats = NDArray[np.float32]
 """Vectors and similarities: what encoders compute and tables store."""
@@ -153,7 +153,7 @@ def parsed(read: Callable[[], T], damage: str, tries: int = 10) -> T:
     SystemError where they do nothing else (CPython gh-106905). That is no damage unless it comes at every try.
     """
     try:
-        return read()
+        return cast(T, from_top(read))
     except Exception as error:  # of a damaged header numpy makes nearly any error
         if isinstance(error, OSError) and error.errno:
             raise  # no permission, for example

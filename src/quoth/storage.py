@@ -138,6 +138,13 @@ def encode_json(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
+def check_opens(path: Path) -> None:
+    """Raises OSError if the system does not open a file that is there: no permission, too many open files. Libraries
+    say of such a file that it is missing or damaged."""
+    if path.is_file():
+        path.open("rb").close()
+
+
 def size_of(path: Path) -> int:
     """The size of a file. Raises CorruptionError if it is missing, or a folder, a pipe and the like."""
     try:
@@ -161,9 +168,15 @@ def from_top(call: Callable[[], Any]) -> Any:
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file. Raises CorruptionError if the file is missing or is not JSON."""
+    return read_json_and_bytes(path)[0]
+
+
+def read_json_and_bytes(path: Path) -> tuple[Any, bytes]:
+    """The content of a JSON file, and its bytes. Raises as `read_json`."""
     size_of(path)
     try:
-        return json.loads(path.read_bytes())
+        written = path.read_bytes()
+        return json.loads(written), written
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
     except (ValueError, RecursionError) as error:

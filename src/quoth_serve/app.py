@@ -98,16 +98,29 @@ class Service:
     counts: Counts = field(default_factory=Counts)
     queue: BatchQueue = field(init=False)
     reads: BatchQueue = field(init=False)
+    views: BatchQueue = field(init=False)
     draining: bool = False
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         # Reads have a queue of their own: they do not wait behind questions, which take seconds.
         self.queue, self.reads = BatchQueue(self.limits, self.counts.batch), BatchQueue(self.limits)
+        self.views = BatchQueue(self.limits)
+
+    async def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> View:
+        """A view of the backend. Of an older snapshot or of some documents, where it takes time, it is made in a queue,
+        once for all who wait for the same one. Raises as `BatchQueue.ask`, and what the backend raises."""
+        opened = partial(self.backend.view, corpus, snapshot, where)
+        if snapshot is None and where is None:
+            return await aside(opened)
+        key = corpus, snapshot, where
+        found: View = (await self.views.ask(key, [None], lambda asked: [opened()] * len(asked))).answers[0]
+        return found
 
     async def drain(self) -> None:
         """Accepts nothing more; returns when everything that was accepted is done."""
         self.draining = True
+        await aside(self.views.close)  # first: whoever waits for a view asks by it
         closing = [self.queue.close, self.reads.close, *([self.originals.close] if self.originals else [])]
         await asyncio.gather(self._last_write(), *map(aside, closing), return_exceptions=True)
 
@@ -117,8 +130,8 @@ class Service:
 
     def count(self) -> None:
         """Bring the gauges up to date."""
-        self.counts.waiting.set(self.queue.waiting + self.reads.waiting)
-        self.counts.at_work.set(self.queue.at_work + self.reads.at_work)
+        self.counts.waiting.set(sum(each.waiting for each in (self.queue, self.reads, self.views)))
+        self.counts.at_work.set(sum(each.at_work for each in (self.queue, self.reads, self.views)))
         for each in self.backend.view().corpora:
             self.counts.snapshot.labels(each.name).set(each.snapshot)
             self.counts.documents.labels(each.name).set(each.num_documents)
@@ -186,8 +199,8 @@ def create_app(
     _add_questions(api, service, forms(limits, backend.view().asks.ask))
     _add_documents(api, service)
     if service.originals:
-        add_originals(api, service.originals, backend.view)
-    add_fields(api, backend.view, service.reads)
+        add_originals(api, service.originals, service.view)
+    add_fields(api, service.view, service.reads)
     _add_state(api, service)
     add_page(api)
     add_problems(api, backend.folders)
@@ -262,7 +275,7 @@ def _add_documents(api: FastAPI, service: Service) -> None:
     async def read(place: Annotated[replies.DocumentPlace, Query()]) -> Response:
         """The text of a document, or a part of it."""
         check_unicode("id", place.id)
-        view = await aside(service.backend.view, place.corpus, place.snapshot)
+        view = await service.view(place.corpus, place.snapshot)
         return await service.reads.reply(lambda: _rendered(service, part(view.corpora, place, service.limits)))
 
     if not service.access.writable:
@@ -329,7 +342,7 @@ def _add_state(api: FastAPI, service: Service) -> None:
         Damaged segments are named: it answers without them."""
         if service.draining:
             return problem(503, "the service stops", headers={"Retry-After": "5"})
-        if max(service.queue.waiting, service.reads.waiting) >= service.limits.queue:
+        if max(each.waiting for each in (service.queue, service.reads, service.views)) >= service.limits.queue:
             return problem(503, "too many requests are waiting", headers={"Retry-After": "1"})
         if reason := await aside(service.backend.unready):
             return problem(503, reason, headers={"Retry-After": "5"})
@@ -347,7 +360,7 @@ async def _resolved(service: Service, request: BaseModel) -> tuple[View, dict[st
     """The view that a request names, and the other fields. Raises BoundError for texts that are too long."""
     content = request.model_dump()
     service.limits.check(content)
-    view = await aside(service.backend.view, *(content.pop(name) for name in ("corpus", "snapshot", "where")))
+    view = await service.view(*(content.pop(name) for name in ("corpus", "snapshot", "where")))
     return view, content
 
 

@@ -6,7 +6,7 @@ Knows how much of a field is listed. Does not know how fields are counted.
 # No postponed annotations: FastAPI reads those of functions within functions.
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.facets import LONGEST, Facet, joined
-from quoth_serve.batches import BatchQueue, aside
+from quoth_serve.batches import BatchQueue
 from quoth_serve.originals import Opened
 from quoth_serve.problems import JSON
 from quoth_serve.replies import CorpusPlace, Fields
@@ -22,14 +22,14 @@ from quoth_serve.replies import CorpusPlace, Fields
 MOST_FIELDS, MOST_VALUES = 50, 12
 
 
-def add_fields(api: FastAPI, view: Callable[..., Opened], reads: BatchQueue) -> None:
+def add_fields(api: FastAPI, view: Callable[..., Awaitable[Opened]], reads: BatchQueue) -> None:
     """Add the route; `view` opens corpora."""
     counting = threading.Lock()
 
     @api.get("/v1/fields", response_model=Fields)
     async def fields(place: Annotated[CorpusPlace, Query()]) -> Response:
         """The fields of the documents' metadata, which `where` can test, and their most frequent values."""
-        opened = await aside(view, place.corpus, place.snapshot)
+        opened = await view(place.corpus, place.snapshot)
 
         def count() -> Response:
             with counting:  # whoever waits finds it counted

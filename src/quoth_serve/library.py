@@ -14,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from quoth.corpus.bm25 import bm25
@@ -45,6 +47,8 @@ Asker = NPM | Reader | REALM
 ViewKey = tuple[str | None, int | None, str | None]
 """A corpus, a snapshot and a condition; None: all corpora, the latest snapshot, every document."""
 LATEST: ViewKey = (None, None, None)
+SECONDS_TO_RETRY = 300.0
+"""After making vectors has failed: another process was writing, the disk was full."""
 LOG = logging.getLogger("quoth.service")
 
 
@@ -110,6 +114,7 @@ class Library:
     _embeds: bool = False
     _closed: bool = False
     _even_long: bool = False
+    _failed: float = inf
 
     def __post_init__(self) -> None:
         corpora = listed([path.absolute() for path in self.paths])
@@ -179,7 +184,7 @@ class Library:
         with self._lock:
             self._even_long = even_long
             if self._embedding is None or not (self._embeds and self._embedding.is_alive()):
-                self._embeds = True
+                self._embeds, self._failed = True, inf
                 self._embedding = threading.Thread(target=self._embed, name="vectors", daemon=True)
                 self._embedding.start()
             return self._embedding
@@ -210,8 +215,8 @@ class Library:
                         self._vectors[name] = "complete"
                 except _ClosedError:
                     return
-                except (QuothError, OSError) as error:
-                    self._vectors[name] = "failed"
+                except Exception as error:  # whatever it is, the service goes on, and tries again
+                    self._vectors[name], self._failed = "failed", monotonic()
                     LOG.error("vectors", extra={"corpus": name, "error": str(error)})
 
     def _is_soon_done(self, name: str, finder: Finder) -> bool:
@@ -288,8 +293,8 @@ class Library:
                         key: each for key, each in self._views.items() if key[1] is not None and key[0] not in others
                     }
                     self._views = OrderedDict({LATEST: view, **kept})
-                if self._embedding is not None:
-                    self.embed(self._even_long)
+            if self._embedding is not None and (new or monotonic() - self._failed > SECONDS_TO_RETRY):
+                self.embed(self._even_long)
         return bool(new)
 
     def writable(self, corpus: str | None) -> Corpus:

@@ -6,7 +6,7 @@ its own. Does not know where a folder has a file, nor how a page is drawn.
 
 # No postponed annotations: FastAPI reads those of functions within functions.
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from os import fstat
@@ -21,7 +21,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.view import documents_of
 from quoth.errors import InputError, brief
 from quoth.records import Document
-from quoth_serve.batches import BatchQueue, aside
+from quoth_serve.batches import BatchQueue
 from quoth_serve.limits import BoundError, Limits, check_unicode
 from quoth_serve.replies import DocumentName, DocumentPlace, PagePlace
 from quoth_sources.limits import SECONDS
@@ -122,12 +122,12 @@ def _of_file(corpora: Sequence[Corpus], place: DocumentName) -> Document:
     return document
 
 
-def add_originals(api: FastAPI, originals: Originals, view: Callable[[str | None, int | None], Opened]) -> None:
+def add_originals(api: FastAPI, originals: Originals, view: Callable[..., Awaitable[Opened]]) -> None:
     """The routes that show pages and files."""
 
     async def corpora(place: DocumentName) -> Sequence[Corpus]:
         check_unicode("id", place.id)
-        return (await aside(view, place.corpus, place.snapshot)).corpora
+        return (await view(place.corpus, place.snapshot)).corpora
 
     @api.get("/v1/documents/page", response_class=Response, responses=_content("image/png"))
     async def page(place: Annotated[PagePlace, Query()]) -> Response:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from errno import EINTR
 from importlib import import_module
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar, cast
@@ -29,6 +30,8 @@ _SECONDS_TO_END = 10.0
 """Of a process that was killed."""
 _TOO_LONG = "not read in the time that its size allows; split it, or convert it to text"
 _CRASHED = "its parser crashed: the file is damaged, or too large; repair it, or convert it to text"
+_ENDED = "the process that reads files was ended from outside, or did not start (is there enough memory?); try again"
+_CRASHES = {-signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL, -signal.SIGSEGV}
 _SIZE = struct.Struct("<Q")
 
 Answer = tuple[dict[str, Any], list[bytes]]
@@ -96,19 +99,26 @@ class Worker:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Raises EndedError for what happens inside if the process takes too long, has ended, or sends nonsense."""
+        """Raises EndedError for what happens inside if the process takes too long, has ended, or sends nonsense; from
+        an OSError, by which a retry may succeed, if the file is not to blame."""
         try:
             yield
         except TimeoutError as error:
             self.close()
             raise EndedError(_TOO_LONG) from error
-        except (OSError, ValueError, EOFError):
-            raise EndedError(_TOO_LONG if self.close() == -signal.SIGXCPU else _CRASHED) from None
+        except (OSError, EOFError):
+            ended = self.close(_SECONDS_TO_END)
+            if ended in (-signal.SIGXCPU, *_CRASHES):
+                raise EndedError(_CRASHED if ended in _CRASHES else _TOO_LONG) from None
+            raise EndedError(_ENDED) from InterruptedError(EINTR, f"exit status {ended}")
+        except ValueError:
+            self.close()
+            raise EndedError(_CRASHED) from None
 
-    def close(self) -> int | None:
-        """Ends the process, if there is one; how it ended."""
+    def close(self, patience: float = 0.0) -> int | None:
+        """Ends the process, if there is one; how it ended, by itself if it does so in these seconds."""
         process, self._process = self._process, None
-        return None if process is None else process.end()
+        return None if process is None else process.end(patience)
 
     def __enter__(self) -> "Worker":
         return self
@@ -157,9 +167,11 @@ class _Process:
         while cls._resting:
             cls._resting.pop().end()
 
-    def end(self) -> int | None:
-        """Ends it, unless it is another process's; how it ended."""
+    def end(self, patience: float = 0.0) -> int | None:
+        """Ends it, unless it is another process's; how it ended, by itself if it does so in these seconds."""
         if self._owner == os.getpid():
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience)
             if self._process.poll() is None:
                 self._process.kill()
             with suppress(subprocess.TimeoutExpired):  # the system is in its way: it ends later

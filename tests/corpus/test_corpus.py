@@ -1,14 +1,16 @@
 """A corpus: what it holds after any sequence of writes, what it refuses, what it survives."""
 
+import gc
 import os
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 import killed
+import quoth
 from killed import document
 from quoth.corpus import manifest as manifest_module
 from quoth.corpus import repair as repair_module
@@ -36,7 +39,7 @@ from quoth.errors import (
     UnknownDocumentError,
 )
 from quoth.records import Document
-from quoth.storage import atomic_write_json, encode_json, read_json, seal_folder, sha256_bytes, sha256_file
+from quoth.storage import COMMITTED, atomic_write_json, encode_json, read_json, seal_folder, sha256_bytes, sha256_file
 
 Model = dict[str, Document]
 
@@ -209,6 +212,46 @@ def test_a_snapshot_that_is_read_outlives_compact(tmp_path: Path) -> None:
     corpus.compact()
     assert corpus.snapshots() == [corpus.snapshot]
     assert_holds(corpus, after | {"e": document("e")})
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda corpus: list(corpus.passages()),
+        lambda corpus: corpus.bm25("text", 3),
+        lambda corpus: corpus.trace("the text of a is here and it is long enough"),
+        lambda corpus: quoth.verify_quotes(corpus, "They say “the text of a is here”."),
+        lambda corpus: list(corpus.where("id = 'a'").passages()),
+    ],
+)
+def test_a_corpus_that_nobody_has_keeps_no_files_open(tmp_path: Path, use: Callable[[Corpus], Any]) -> None:
+    """Without waiting for a collection, which a process with many objects seldom makes."""
+    make(tmp_path / "x", document("a"), document("b"))
+    corpus = Corpus.open(tmp_path / "x")
+    use(corpus)
+    opened = [ref(each) for each in (corpus._snapshot, *corpus._snapshot.segments)]
+    gc.disable()
+    try:
+        del corpus
+        assert [each() for each in opened] == [None] * len(opened)
+    finally:
+        gc.enable()
+
+
+def test_a_copy_that_is_replaced_while_it_is_read_is_not_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, read = make(tmp_path / "x", document("a")), Path.read_bytes
+
+    def overtaken(path: Path) -> bytes:
+        content = read(path)
+        if path.name == COMMITTED:
+            monkeypatch.setattr(Path, "read_bytes", read)
+            corpus.add([document("b")])
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", overtaken)
+    assert manifest_module.parse_manifest(corpus.path / COMMITTED).snapshot == 1
 
 
 @pytest.mark.parametrize(("module", "name"), [(manifest_module, "parse_manifest"), (snapshot_module, "Lease")])

@@ -19,10 +19,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from written import docx
 
 from quoth.corpus.checks import check_document
 from quoth.corpus.documents import read_documents
-from quoth.errors import FileWarning, InputError
+from quoth.errors import FileWarning, InputError, RecordError
 from quoth.records import Document
 from quoth_sources.source_map import encode, locate
 
@@ -428,6 +429,38 @@ def test_documents_of_a_web_server(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"nothing.jsonl"):
             list(read_documents(f"{url}/nothing.jsonl"))
         server.shutdown()
+
+
+class Broken(http.server.SimpleHTTPRequestHandler):
+    """Sends the first half of a file, and no more."""
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        content = source.read()
+        outputfile.write(content[: len(content) // 2])
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl", "a.docx"])
+def test_half_of_a_download_is_no_document(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("aiohttp")
+    said = ["one" * 30_000, "two" * 30_000]
+    records = lines(*({"id": each[:3], "text": each} for each in said))
+    write(
+        tmp_path / name,
+        docx(*said) if name == "a.docx" else records if name == "a.jsonl" else "\n".join(["text", *said]),
+    )
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Broken, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        bad = list[RecordError]()
+        url = f"http://127.0.0.1:{server.server_port}/{name}"
+        assert list(read_documents(url, skip_bad=True, on_bad=bad.append)) == []
+        server.shutdown()
+    [failed] = bad
+    assert failed.is_passing
+    assert "damaged" not in str(failed)
 
 
 def test_what_ends_a_file_early_names_it_once_with_one_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

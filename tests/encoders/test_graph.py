@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+from errno import EMFILE
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -186,7 +188,14 @@ def test_pytorch_encodes_without_onnx_runtime(folder: Path, monkeypatch: pytest.
     assert isinstance(open_encoder(EncoderSource(str(folder)), dtype="fp32"), Transformer)
 
 
-def test_what_is_damaged_is_named(folder: Path, adapter: Path, tmp_path: Path) -> None:
+def test_what_is_damaged_is_named(folder: Path, adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opens = Path.open
+
+    def refused(path: Path, *given: Any, **options: Any) -> Any:
+        if path.parent == broken and path.name == torn:
+            raise OSError(EMFILE, os.strerror(EMFILE), str(path))
+        return opens(path, *given, **options)
+
     broken = shutil.copytree(folder, tmp_path / "m")
     graph_file(broken, "fp32").write_bytes(b"torn")
     with pytest.raises(ModelNotFoundError, match=r"fp32.onnx does not fit the weights beside it \(.*; fetch it again"):
@@ -194,6 +203,12 @@ def test_what_is_damaged_is_named(folder: Path, adapter: Path, tmp_path: Path) -
     (broken / "model.safetensors").write_bytes(b"torn")
     with pytest.raises(ModelNotFoundError, match=r"model.safetensors is damaged \(.*; fetch it again"):
         open_encoder(EncoderSource(str(broken)), dtype="fp32")
+    monkeypatch.setattr(Path, "open", refused)  # no file could be opened at that moment
+    for torn in ("model.safetensors", "fp32.onnx"):
+        with pytest.raises(OSError, match=f"Too many open files: .*{torn}"):
+            open_encoder(EncoderSource(str(broken)), dtype="fp32")
+        shutil.copy(folder / "model.safetensors", broken)
+    monkeypatch.undo()
     other = shutil.copytree(adapter, tmp_path / "other")
     weights = load_file(adapter / "adapter_model.safetensors")
     for name, wrong in (("layer.1", "layer.9"), ("output.dense", "intermediate.dense")):

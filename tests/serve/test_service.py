@@ -20,7 +20,7 @@ from jsonschema import Draft202012Validator
 
 import quoth
 from quoth.cli.output import print_json
-from quoth.errors import CorruptionError, DamageWarning, EncoderMismatchError, InputError
+from quoth.errors import CorruptionError, DamageWarning, EncoderMismatchError, InputError, LockedError
 
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
@@ -740,6 +740,28 @@ def test_vectors_that_nobody_asked_for_are_made_only_if_that_is_soon_done_where_
     assert embedded == [1, 4]
 
 
+def test_vectors_that_could_not_be_made_are_tried_again(
+    models: Models, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = iter([LockedError("another process writes"), RuntimeError("the network failed"), None])
+
+    def embed(*_: Any) -> None:
+        if error := next(errors):
+            raise error
+
+    monkeypatch.setattr("quoth.index.finder.Finder.embed", embed)
+    library = Library(models, [corpus.path])
+    library.embed().join()
+    library.refresh()
+    assert library.describe()["vectors"] == {"notes": "failed"}  # not at once
+    monkeypatch.setattr("quoth_serve.library.SECONDS_TO_RETRY", 0.0)
+    for said in ("failed", "complete", "complete"):
+        library.refresh()
+        assert library._embedding is not None
+        library._embedding.join()
+        assert library.describe()["vectors"] == {"notes": said}
+
+
 def test_documents_that_come_when_vectors_are_just_done_get_theirs_too(
     models: Models, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -964,6 +986,38 @@ def test_reads_pass_questions_by_and_have_the_same_bounds(
         release.set()
         assert (running.result().status_code, waiting.result().status_code) == (200, 200)
     assert (refused.status_code, refused.headers["retry-after"], ready.status_code) == (503, "1", 503)
+
+
+def test_views_that_take_time_wait_in_a_queue_and_are_made_once(
+    corpus: quoth.Corpus, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus.add([quoth.Document("y", "", "A raven in Lyon.", {"year": 2024})])
+    client = start(corpus, limits=Limits(concurrency=1, queue=2))
+    service, release, asked = client.app.state.service, threading.Event(), list[Any]()
+    view = service.backend.view
+
+    def held(*given: Any) -> Any:
+        if given[1:] != (None, None) and given[1:]:
+            asked.append(given)
+            release.wait()
+        return view(*given)
+
+    def search(year: int | None = None) -> Any:
+        return client.post("/v1/search", json={"query": "raven"} | ({"where": f"year = {year}"} if year else {}))
+
+    monkeypatch.setattr(service.backend, "view", held)
+    with ThreadPoolExecutor() as pool:
+        running = [pool.submit(search, 2024)]
+        while not service.views.at_work:
+            time.sleep(0.01)
+        running += [pool.submit(search, 2024) for _ in "12"]
+        while service.views.waiting < 2:
+            time.sleep(0.01)
+        refused, other = search(2025), search()
+        release.set()
+        assert [each.result().status_code for each in running] == [200] * 3
+    assert (refused.status_code, other.status_code) == (503, 200)
+    assert asked == [(None, None, "year = 2024")] * 2
 
 
 def test_a_job_that_waited_too_long_is_never_begun() -> None:

@@ -1,16 +1,18 @@
 """Documents that LibreOffice writes anew: by a program that does as LibreOffice is asked to, and by itself."""
 
+import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 from written import docx, read_in, xlsx
 
 from quoth.corpus.documents import read_documents
-from quoth.errors import InputError
+from quoth.corpus.whole import document_of
+from quoth.errors import InputError, RecordError
 from quoth_sources import libreoffice
 from quoth_sources.worker import Worker
 
@@ -26,13 +28,15 @@ said = given.read_bytes()
 if said == b"slow":
     pathlib.Path("{here}", "child").write_text(str(subprocess.Popen(["sleep", "60"]).pid))
     time.sleep(60)
+elif said == b"killed":
+    os.kill(os.getpid(), 9)
 elif said != b"damaged":
     shutil.copy(pathlib.Path("{here}") / ("sample." + kind), folder / (given.stem + "." + kind))
 """
 
 
 @pytest.fixture
-def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder whose LibreOffice turns everything into the same document and the same workbook."""
     (tmp_path / "sample.docx").write_bytes(docx("Nairobi is the capital of Kenya."))
     (tmp_path / "sample.xlsx").write_bytes(xlsx(Trips=[("Place", "Since"), ("Kenya", 1963)]))
@@ -40,9 +44,7 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     program.write_text(_FAKE.format(python=sys.executable, here=tmp_path))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
-    libreoffice.program.cache_clear()
-    yield tmp_path
-    libreoffice.program.cache_clear()
+    return tmp_path
 
 
 def folder_of(here: Path, **files: bytes) -> Path:
@@ -62,6 +64,22 @@ def test_what_it_writes_is_read(office: Path) -> None:
 def test_what_it_does_not_write_says_why(office: Path) -> None:
     with pytest.raises(InputError, match=r"a\.doc: LibreOffice cannot read it; is it damaged, or protected"):
         [*read_documents(folder_of(office, a_doc=b"damaged"))]
+
+
+@pytest.mark.parametrize("content", [b"killed", b"no room", b"gone"])
+def test_what_is_not_the_documents_fault_may_pass(
+    office: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    def full(prefix: str) -> None:
+        raise OSError(ENOSPC, os.strerror(ENOSPC), f"/tmp/{prefix}1")
+
+    if content == b"no room":
+        monkeypatch.setattr(libreoffice, "TemporaryDirectory", full)
+    if content == b"gone":
+        monkeypatch.setenv("PATH", str(office))
+    with pytest.raises(ValueError, match=r"ended from outside|No space left|No such file") as raised:
+        document_of("doc", content, "a.doc", "a", "a")
+    assert RecordError("a.doc", 0, "", "", raised.value).is_passing
 
 
 def test_one_that_hangs_is_ended_with_what_it_started(office: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,13 +104,11 @@ def ends(process: int) -> bool:
 def test_without_it_they_are_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(libreoffice, "_ON_MACOS", "absent")
-    libreoffice.program.cache_clear()
     folder = folder_of(tmp_path, a_doc=b"x", d_txt=b"Text.")
     with pytest.warns(match=r"left out 1 \.doc .*LibreOffice, if it is installed, reads \.doc; convert"):
         assert [document.id for document in read_documents(folder)] == ["d.txt"]
     with pytest.raises(InputError, match="LibreOffice, which reads these, is not installed; install it, or save the"):
         read_documents(folder / "a.doc")
-    libreoffice.program.cache_clear()
 
 
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from written import docx, lines, pdf, pptx, read_in, repacked, xlsx
 
-from quoth import Document
+from quoth import Corpus, Document
 from quoth.corpus.documents import read_documents
-from quoth.errors import InputError
+from quoth.corpus.sync import sync
+from quoth.errors import InputError, RecordError
 from quoth_sources import worker as module
 from quoth_sources.source_map import runs_of
 from quoth_sources.worker import Worker, _Process
@@ -36,7 +37,7 @@ def test_a_process_that_takes_too_long_or_ends_is_replaced() -> None:
         assert worker._process._process is first
         first.kill()
         first.wait()
-        with pytest.raises(ValueError, match="its parser crashed: the file is damaged, or too large"):
+        with pytest.raises(ValueError, match="was ended from outside"):
             read_in(worker, "pdf", PDF)
         assert read_in(worker, "pdf", PDF).text == "Some words."
         last = worker._process
@@ -52,6 +53,44 @@ def test_a_process_that_takes_too_long_or_ends_is_replaced() -> None:
     assert other.poll() is None
     _Process.end_all()
     assert other.poll() is not None
+
+
+@pytest.mark.parametrize(
+    ("number", "says", "is_passing"),
+    [
+        (signal.SIGKILL, "was ended from outside", True),
+        (signal.SIGTERM, "was ended from outside", True),
+        (signal.SIGSEGV, "its parser crashed", False),
+        (signal.SIGABRT, "its parser crashed", False),
+        (signal.SIGXCPU, "not read in the time", False),
+    ],
+)
+def test_a_process_that_is_ended_from_outside_says_nothing_of_the_file(
+    number: int, says: str, is_passing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of `sync` reads the file again only if a retry may succeed."""
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    (folder := tmp_path / "files").mkdir()
+    (folder / "a.txt").write_text("One.")
+    began = _Process.__init__
+
+    def ended(process: _Process, memory: int) -> None:
+        began(process, memory)
+        process._process.send_signal(number)
+
+    _Process.end_all()
+    with monkeypatch.context() as once:
+        once.setattr(_Process, "__init__", ended)
+        assert says in sync(corpus, folder).unreadable["a.txt"]
+    assert (sync(corpus, folder).new == ["a.txt"]) is is_passing
+
+
+def test_a_mailbox_whose_process_always_ends_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.mbox").write_text("From a@b Mon Jan  1 00:00:00 2024\nSubject: x\n\nHello.\n")
+    monkeypatch.setattr(module, "_received", lambda stream: json.loads("{"))
+    bad = list[RecordError]()
+    assert [*read_documents(tmp_path / "a.mbox", skip_bad=True, on_bad=bad.append)] == []
+    assert 1 < len(bad) < 50
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not limit memory")

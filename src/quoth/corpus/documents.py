@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields, replace
-from errno import EFBIG
+from errno import EFBIG, EIO
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -63,6 +63,8 @@ _MOST_IDS = 1 << 20
 """Ids that are remembered (100 MB), to tell those of several files apart; the corpus refuses any that occurs twice."""
 _PART = 1 << 18
 """Characters after which documents are handed over."""
+_MOST_LOST = 20
+"""Messages of a mailbox, one after another, at which the process may end: then it is not the messages."""
 _SECONDS_TO_END = 10.0
 """Of a thread whose pipe is closed."""
 _FIELDS = [each.name for each in fields(Document)]
@@ -245,6 +247,7 @@ def _read_in(worker: Worker, source: Source, header: bool | None) -> Generator[I
     suffix, num_read = Path(str(file)).suffix, 0
     stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
     given: dict[str, Any] = {"format": format, "name": name, "stem": stem, "header": header}
+    held, num_lost = list[Item](), 0
     while True:
         try:
             with open_raw(file) as (stream, size):
@@ -253,11 +256,17 @@ def _read_in(worker: Worker, source: Source, header: bool | None) -> Generator[I
                     for message in head["told"]:
                         warnings.warn(FileWarning(message), stacklevel=2)
                     num_read += len(head["items"])
-                    yield from _items_of(head["items"], iter(parts))
+                    num_lost = 0
+                    yield from held
+                    held = [*_items_of(head["items"], iter(parts))]
+            yield from held  # only now: if the source fails, its last part is not all of it
             return
         except EndedError as error:
-            if format != "mbox" or str(file) == "-":
+            num_lost += 1
+            yield from held
+            if format != "mbox" or str(file) == "-" or num_lost > _MOST_LOST:
                 raise
+            held = []
             num_read += 1
             yield 0, error
 
@@ -335,7 +344,8 @@ def open_raw(file: str | Path) -> Iterator[tuple[IO[bytes], int]]:
 
 @contextmanager
 def _piped(stream: IO[bytes]) -> Iterator[IO[bytes]]:
-    """A pipe through which the bytes of a stream come. Raises what reading them raises."""
+    """A pipe through which the bytes of a stream come. Raises OSError if they cannot be read, whatever else that
+    leads to."""
     out, into = os.pipe()
     failed = list[Exception]()
 
@@ -346,13 +356,22 @@ def _piped(stream: IO[bytes]) -> Iterator[IO[bytes]]:
         except Exception as error:  # every file system raises its own
             failed.append(error)
 
+    def check() -> None:
+        thread.join(_SECONDS_TO_END)
+        if failed and isinstance(failed[0], OSError) and failed[0].errno:
+            raise failed[0]
+        if failed:
+            raise OSError(EIO, str(failed[0]) or type(failed[0]).__name__) from failed[0]
+
     thread = Thread(target=copy, daemon=True)
-    with open(out, "rb", 0) as pipe:
-        thread.start()
-        yield pipe
-    thread.join(_SECONDS_TO_END)
-    if failed:
-        raise failed[0]
+    try:
+        with open(out, "rb", 0) as pipe:
+            thread.start()
+            yield pipe
+    except ValueError:  # the beginning of a file may seem damaged
+        check()
+        raise
+    check()
 
 
 def open_file(file: Path) -> IO[bytes]:

@@ -33,7 +33,7 @@ from quoth.storage import (
     check_fields,
     encode_json,
     fsync_path,
-    read_json,
+    read_json_and_bytes,
     sha256_bytes,
     size_of,
 )
@@ -289,8 +289,8 @@ def check_copy(corpus: Path) -> None:
 
 def parse_manifest(path: Path) -> Manifest:
     """The manifest in a file. Raises CorruptionError if it is not as it was written."""
-    content = read_json(path)
-    if not isinstance(content, dict) or _content(path) != encode_json(content):
+    content, written = read_json_and_bytes(path)  # once: a copy may be replaced at any time
+    if not isinstance(content, dict) or written != encode_json(content):
         raise CorruptionError(f"{path}: not as it was written; the file was altered")
     if content.pop("sha256", None) != sha256_bytes(encode_json(content)):
         raise CorruptionError(f"{path}: its content does not match the SHA-256 in it; the file was altered")

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakMethod
 from zlib import crc32
 
 import numpy as np
@@ -81,7 +82,10 @@ class Segment:
             self._checks_DP = open_array(path / "checks.npy", np.uint32, (self.num_documents + self.num_passages,))
         self._places = Parts(path / PLACES) if sealed and PLACES in self._files else None
         self._blocks = Parts(path / BLOCKS) if sealed and BLOCKS in self._files else None
-        self._outline = lru_cache(OUTLINES)(self._read_outline)
+        own = WeakMethod(
+            self._read_outline
+        )  # a segment that keeps itself keeps its files until everything is collected
+        self._outline = lru_cache(OUTLINES)(lambda document: own()(document))  # type: ignore[misc]
         ends = [len(self._blob), len(self._blob), self.num_passages]
         if sealed and (len(self._hashes_D) != self.num_documents or self._documents_D13[-1:].tolist() != [ends]):
             raise CorruptionError(f"{path / 'documents.npy'}: damaged, it does not match the files next to it")

@@ -40,7 +40,7 @@ def document_of(format: str, content: bytes | str, name: str, document_id: str, 
     try:
         read = _read(format, content)
     except Exception as error:  # every parser raises its own
-        cause = error.__cause__ if isinstance(error.__cause__, TimeoutError) else None
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else None  # a retry may succeed
         raise ValueError(why_not(error)) from cause
     if read.notes and not read.text:
         raise ValueError(read.notes[0])

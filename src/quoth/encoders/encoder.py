@@ -21,7 +21,7 @@ from quoth.arrays import Floats, Ints
 from quoth.encoders.rounding import SCALE
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import WEIGHTS
-from quoth.storage import read_json, sha256_file
+from quoth.storage import check_opens, read_json, sha256_file
 from quoth.text.tokenizer import BATCH_TOKENS, PairArrays, PairTokenizer, batches_by_length, padded
 
 PROBE = "Quoth the Raven: it's naïve, CAFÉ, ½ Καζαντζάκης 세종대왕은 القاهرة दिल्ली 北京 🙂"
@@ -109,11 +109,12 @@ def pair_tokenizer(tokenizer: Any, config: Any, types: bool = True) -> PairToken
 def loaded(
     file: Path, load: Callable[[Path], dict[str, Weight]], problem: str = "is damaged", remedy: str = "fetch it again"
 ) -> dict[str, Weight]:
-    """A file's weights, by a function of safetensors. Raises ModelNotFoundError, with `remedy`, if it cannot be
-    read."""
+    """A file's weights, by a function of safetensors. Raises ModelNotFoundError, with `remedy`, if it is missing
+    or damaged."""
     try:
         return load(file)
     except (OSError, SafetensorError) as error:
+        check_opens(file)
         raise ModelNotFoundError(f"{file} {problem} ({error}); {remedy}") from error
 
 

@@ -24,6 +24,7 @@ from quoth.encoders.encoder import Encoder, adapter_parts, does_not_fit, fingerp
 from quoth.encoders.rounding import SCALE, Stored, names_of, rounded, whole
 from quoth.errors import ModelNotFoundError, needs_torch
 from quoth.hub import GRAPH_FORMATS, WEIGHTS, EncoderSource, graph_file
+from quoth.storage import check_opens
 from quoth.text.tokenizer import FastTokenizer, PairArrays
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ class Layers:
                 file, options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOWER
             )
         except Exception as error:  # its errors have no class in common
+            check_opens(Path(file))
             reason = str(error).strip().splitlines()[0]
             raise ModelNotFoundError(f"{file} does not fit the weights beside it ({reason}); fetch it again") from error
 

@@ -24,7 +24,7 @@ from quoth.arrays import Floats, Rows
 from quoth.errors import CorruptionError
 from quoth.index.vectors import KeyVectors, Neighbours
 from quoth.memory import WORKING_MEMORY
-from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, read_json
+from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, check_opens, read_json
 
 FLAT_FROM = 100_000
 """Below this many, vectors are compared one by one, which is as fast."""
@@ -162,6 +162,7 @@ class _Index:
         try:
             index: Any = faiss.read_index(str(file))
         except RuntimeError as error:
+            check_opens(file)
             raise CorruptionError(f"{file}: damaged, no longer an index; {REMEDY}") from error
         if probes:
             faiss.extract_index_ivf(index).nprobe = probes

@@ -124,13 +124,14 @@ class Finder:
         # Whether there are any is seen without loading an encoder, and asked each time: they may be made meanwhile.
         if not required and not all(map(_stores, self.corpora)):
             return None
+        opened = self._opened
         try:
-            late = [len(tables.open()[1]) for tables in self._opened.tables]
+            late = [len(tables.open()[1]) for tables in opened.tables]
         except UserError:
             if required:
                 raise
             return None
-        return self._opened if required or sum(late) <= LATE_PASSAGES else None
+        return opened if required or sum(late) <= LATE_PASSAGES else None
 
     @cached_property
     def _opened(self) -> Retriever:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -353,26 +353,29 @@ def _may_bridge(gaps: Sequence[Gap], left_out: str, most: int) -> bool:
     return len(left_out) <= MOST_REPLACED and (not digits or digits == re.findall(r"\d+", text)) and not said < its
 
 
+def _shown(corpus: Corpus, document_id: str) -> Shown:
+    return Shown(corpus, *corpus.locate(document_id))
+
+
+def _best_around(corpora: Sequence[Corpus], text: str) -> list[tuple[Shown, int, int]]:
+    """BM25's best passages with what is around them, those with most of the text's words first."""
+    words = Counter(fold(text).split())
+
+    def common(place: tuple[Shown, int, int]) -> int:
+        shown, first, last = place
+        return (words & Counter(fold(shown.text[first:last]).split())).total()
+
+    return sorted((each for corpus in corpora for each in around(corpus, text)), key=common, reverse=True)
+
+
 class Judge:
     """Judges quotations by some corpora."""
 
     def __init__(self, corpora: Sequence[Corpus], most: int = 10) -> None:
         self._corpora, self._most = corpora, most
-        self._shown = lru_cache(maxsize=64)(self._read)
-        self._around = lru_cache(maxsize=4)(self._best_around)
-
-    def _read(self, corpus: Corpus, document_id: str) -> Shown:
-        return Shown(corpus, *corpus.locate(document_id))
-
-    def _best_around(self, text: str) -> list[tuple[Shown, int, int]]:
-        """BM25's best passages with what is around them, those with most of the text's words first."""
-        words = Counter(fold(text).split())
-
-        def common(place: tuple[Shown, int, int]) -> int:
-            shown, first, last = place
-            return (words & Counter(fold(shown.text[first:last]).split())).total()
-
-        return sorted((each for corpus in self._corpora for each in around(corpus, text)), key=common, reverse=True)
+        # Not of methods: a judge that keeps itself keeps its corpora's files until everything is collected.
+        self._shown = lru_cache(maxsize=64)(_shown)
+        self._around = lru_cache(maxsize=4)(partial(_best_around, corpora))
 
     def __call__(self, text: str) -> Verdict:
         """The verdict on a quotation, without regard to a source that is named."""
