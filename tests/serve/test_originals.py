@@ -64,7 +64,7 @@ def start(corpus: quoth.Corpus, folder: Path) -> Iterator[Callable[..., Get]]:
     def call(files: Path | None = folder, limits: Limits | None = None, access: Access = HERE) -> Get:
         backend: Any = SimpleNamespace(
             folders={},
-            view=lambda name=None, snapshot=None: SimpleNamespace(corpora=[corpus], asks=quoth.Reader),
+            view=lambda name=None, snapshot=None, where=None: SimpleNamespace(corpora=[corpus], asks=quoth.Reader),
             snapshots=lambda corpus: [],
             describe=lambda: {"models": {}, "modes": []},
             refresh=lambda: False,
