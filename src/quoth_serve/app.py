@@ -99,6 +99,7 @@ class Service:
     queue: BatchQueue = field(init=False)
     reads: BatchQueue = field(init=False)
     views: BatchQueue = field(init=False)
+    making: dict[Any, asyncio.Future[View]] = field(default_factory=dict)
     draining: bool = False
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -108,14 +109,15 @@ class Service:
         self.views = BatchQueue(self.limits)
 
     async def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> View:
-        """A view of the backend. Of an older snapshot or of some documents, where it takes time, it is made in a queue,
-        once for all who wait for the same one. Raises as `BatchQueue.ask`, and what the backend raises."""
-        opened = partial(self.backend.view, corpus, snapshot, where)
-        if snapshot is None and where is None:
+        """A view of the backend. Of some documents, which takes time, it is made in a queue, once for all who ask for
+        it meanwhile. Raises as `BatchQueue.ask`, and what the backend raises."""
+        opened, key = partial(self.backend.view, corpus, snapshot, where), (corpus, snapshot, where)
+        if where is None:
             return await aside(opened)
-        key = corpus, snapshot, where
-        found: View = (await self.views.ask(key, [None], lambda asked: [opened()] * len(asked))).answers[0]
-        return found
+        if key not in self.making:
+            self.making[key] = asyncio.ensure_future(self.views.reply(opened))
+            self.making[key].add_done_callback(lambda _: self.making.pop(key))
+        return await asyncio.shield(self.making[key])
 
     async def drain(self) -> None:
         """Accepts nothing more; returns when everything that was accepted is done."""

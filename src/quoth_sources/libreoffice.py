@@ -42,7 +42,8 @@ def read(content: bytes, format: str) -> Source:
         with TemporaryDirectory(prefix="quoth-office-") as name:
             written = _written_anew(content, format, Path(name))
     except OSError as error:
-        raise ValueError(f"LibreOffice cannot be run ({error.strerror}: {error.filename})") from error
+        where = f": {error.filename}" if error.filename else ""
+        raise ValueError(f"LibreOffice cannot be run ({error.strerror}{where})") from error
     source: Source = import_module(f"quoth_sources.{WRITES[format]}").read(written)
     return source
 

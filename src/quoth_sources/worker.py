@@ -31,7 +31,10 @@ _SECONDS_TO_END = 10.0
 _TOO_LONG = "not read in the time that its size allows; split it, or convert it to text"
 _CRASHED = "its parser crashed: the file is damaged, or too large; repair it, or convert it to text"
 _ENDED = "the process that reads files was ended from outside, or did not start (is there enough memory?); try again"
-_CRASHES = {-signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL, -signal.SIGSEGV}
+_FROM_OUTSIDE = (1, -signal.SIGHUP, -signal.SIGINT, -signal.SIGKILL, -signal.SIGTERM)
+"""How a process ends that could not start, or that somebody ends."""
+_FAILED = 70
+"""The exit status of one that cannot read a file, or say so."""
 _SIZE = struct.Struct("<Q")
 
 Answer = tuple[dict[str, Any], list[bytes]]
@@ -106,11 +109,14 @@ class Worker:
         except TimeoutError as error:
             self.close()
             raise EndedError(_TOO_LONG) from error
-        except (OSError, EOFError):
+        except (EOFError, ConnectionError):
             ended = self.close(_SECONDS_TO_END)
-            if ended in (-signal.SIGXCPU, *_CRASHES):
-                raise EndedError(_CRASHED if ended in _CRASHES else _TOO_LONG) from None
-            raise EndedError(_ENDED) from InterruptedError(EINTR, f"exit status {ended}")
+            if ended in _FROM_OUTSIDE:
+                raise EndedError(_ENDED) from InterruptedError(EINTR, f"exit status {ended}")
+            raise EndedError(_TOO_LONG if ended == -signal.SIGXCPU else _CRASHED) from None
+        except OSError as error:
+            self.close()
+            raise EndedError(_ENDED) from error
         except ValueError:
             self.close()
             raise EndedError(_CRASHED) from None
@@ -172,8 +178,7 @@ class _Process:
         if self._owner == os.getpid():
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(patience)
-            if self._process.poll() is None:
-                self._process.kill()
+            self._process.kill()
             with suppress(subprocess.TimeoutExpired):  # the system is in its way: it ends later
                 self._process.wait(_SECONDS_TO_END)
         with suppress(OSError):
@@ -250,14 +255,21 @@ def main(known: dict[str, Any]) -> None:
     os.dup2(nothing, 1)
     with socket.socket(fileno=own) as there, cast(IO[bytes], there.makefile("rwb", BUFFER)) as stream:
         while (received := socket.recv_fds(there, 1, 1))[0]:
-            with open(received[1][0], "rb", BUFFER) as file:
-                asked, _ = _received(stream)
-                status = os.fstat(file.fileno())
-                num_bytes = status.st_size if stat.S_ISREG(status.st_mode) else limits.FILE_BYTES
-                limits.allow(num_bytes)
-                for head, parts in _answers(asked, file):
-                    _send(stream, head, *parts)
-                    limits.allow(num_bytes)
+            try:
+                _read(received[1][0], stream)
+            except BaseException:
+                sys.exit(_FAILED)
+
+
+def _read(descriptor: int, stream: IO[bytes]) -> None:
+    with open(descriptor, "rb", BUFFER) as file:
+        asked, _ = _received(stream)
+        status = os.fstat(file.fileno())
+        num_bytes = status.st_size if stat.S_ISREG(status.st_mode) else limits.FILE_BYTES
+        limits.allow(num_bytes)
+        for head, parts in _answers(asked, file):
+            _send(stream, head, *parts)
+            limits.allow(num_bytes)
 
 
 if __name__ == "__main__":

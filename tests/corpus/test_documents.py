@@ -443,15 +443,12 @@ class Broken(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl", "a.docx"])
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.csv", "a.mbox", "a.docx"])
 def test_half_of_a_download_is_no_document(tmp_path: Path, name: str) -> None:
     pytest.importorskip("aiohttp")
-    said = ["one" * 30_000, "two" * 30_000]
-    records = lines(*({"id": each[:3], "text": each} for each in said))
-    write(
-        tmp_path / name,
-        docx(*said) if name == "a.docx" else records if name == "a.jsonl" else "\n".join(["text", *said]),
-    )
+    said = ["one" * 300_000, "two" * 300_000]
+    box = "From a@b Mon Jan  1 00:00:00 2024\nSubject: x\n"
+    write(tmp_path / name, docx(*said) if name == "a.docx" else "\n".join([box if name == "a.mbox" else "text", *said]))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Broken, directory=str(tmp_path))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         bad = list[RecordError]()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import quoth
 from quoth.corpus.bm25 import Ranking, bm25
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
@@ -20,6 +21,7 @@ from quoth.index.fusion import shares_of_sum
 from quoth.index.retriever import Retriever
 from quoth.index.tables import KeyTables
 from quoth.records import Document, Passage
+from tiny import tiny_npm
 
 TEXTS = ["red apple", "green apple", "red wine", "old stone", "new bread"]
 QUERY = "red apple pie"
@@ -31,6 +33,7 @@ class Hashed:
 
     keys, name, dimensions, scale = "passages", "quoth-realm", D, 2.0
     fingerprint = "hashed".ljust(16, "0")
+    base: object = None
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         drawn = [np.random.default_rng(zlib.crc32(text.encode())).standard_normal(D) for text in texts]
@@ -55,8 +58,9 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Hashed]:
     """The encoders that were loaded, in the place of the shipped one."""
     made: list[Hashed] = []
 
-    def opened(corpora: Sequence[Corpus], *_: object) -> Retriever:
+    def opened(corpora: Sequence[Corpus], device: object, dtype: object, base: object) -> Retriever:
         made.append(Hashed())
+        made[-1].base = base
         return Retriever(corpora, made[-1])
 
     monkeypatch.setattr(finder_module, "named", lambda _: opened)
@@ -186,6 +190,14 @@ def test_vectors_of_another_model_are_not_compared(
     setattr(other, field, "other".ljust(16, "1"))
     KeyTables(corpus, other).build("fp32")
     assert found(corpus) == by_words(corpus)
+
+
+def test_a_models_own_base_is_not_that_of_passage_vectors(corpus: Corpus, loaded: list[Hashed], tmp_path: Path) -> None:
+    """Such a base cannot be loaded in its place, and passages would be found by words alone."""
+    embed(corpus)
+    model = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m"), corpus, base=str(tmp_path / "m"))
+    assert model.finder.by_vectors() is not None
+    assert [each.base for each in loaded] == [None]
 
 
 def test_an_empty_corpus_is_told(tmp_path: Path, loaded: list[Hashed]) -> None:

@@ -992,34 +992,35 @@ def test_views_that_take_time_wait_in_a_queue_and_are_made_once(
     corpus: quoth.Corpus, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus.add([quoth.Document("y", "", "A raven in Lyon.", {"year": 2024})])
-    client = start(corpus, limits=Limits(concurrency=1, queue=2))
-    service, release, asked = client.app.state.service, threading.Event(), list[Any]()
-    view, running = service.backend.view, list[Any]()
+    client, release, asked = start(corpus), threading.Event(), list[Any]()
+    service, view = client.app.state.service, client.app.state.service.backend.view
+    service.views = BatchQueue(Limits(concurrency=2, queue=1))
 
     def held(*given: Any) -> Any:
-        if given[1:] != (None, None) and given[1:]:
-            asked.append(given)
-            release.wait()
-            if len(asked) == 2:
-                running[0].result()  # so that the searches do not fill their queue
+        if given[2:] and given[2]:
+            asked.append(given[2])
+            release.wait(30)
         return view(*given)
 
-    def search(year: int | None = None) -> Any:
-        return client.post("/v1/search", json={"query": "raven"} | ({"where": f"year = {year}"} if year else {}))
+    def search(year: int | None = None) -> int:
+        where = {"where": f"year = {year}"} if year else {}
+        status: int = client.post("/v1/search", json={"query": "raven"} | where).status_code
+        return status
 
     monkeypatch.setattr(service.backend, "view", held)
     with ThreadPoolExecutor() as pool:
-        running.append(pool.submit(search, 2024))
-        while not service.views.at_work:
-            time.sleep(0.01)
-        running += [pool.submit(search, 2024) for _ in "12"]
-        while service.views.waiting < 2:
-            time.sleep(0.01)
-        refused, other = search(2025), search()
+        running = list[Any]()
+        for year, at_work, waiting in ((2024, 1, 0), (2024, 1, 0), (2023, 2, 0), (2022, 2, 1)):
+            running.append(pool.submit(search, year))
+            for _ in range(1000):
+                if (len(asked), service.views.waiting) == (at_work, waiting):
+                    break
+                time.sleep(0.01)
+        found = search(2021), search(), client.get("/v1/documents", params={"id": "y", "snapshot": 2}).status_code
         release.set()
-        assert [each.result().status_code for each in running] == [200] * 3
-    assert (refused.status_code, other.status_code) == (503, 200)
-    assert asked == [(None, None, "year = 2024")] * 2
+        assert [each.result() for each in running] == [200] * 2 + [400] * 2  # no document is of these years
+    assert found == (503, 200, 200)
+    assert sorted(asked) == ["year = 2022", "year = 2023", "year = 2024"]
 
 
 def test_a_job_that_waited_too_long_is_never_begun() -> None:

@@ -257,8 +257,9 @@ def _read_in(worker: Worker, source: Source, header: bool | None) -> Generator[I
                         warnings.warn(FileWarning(message), stacklevel=2)
                     num_read += len(head["items"])
                     num_lost = 0
-                    yield from held
-                    held = [*_items_of(head["items"], iter(parts))]
+                    if head["items"]:
+                        yield from held
+                        held = [*_items_of(head["items"], iter(parts))]
             yield from held  # only now: if the source fails, its last part is not all of it
             return
         except EndedError as error:

@@ -82,9 +82,8 @@ class Segment:
             self._checks_DP = open_array(path / "checks.npy", np.uint32, (self.num_documents + self.num_passages,))
         self._places = Parts(path / PLACES) if sealed and PLACES in self._files else None
         self._blocks = Parts(path / BLOCKS) if sealed and BLOCKS in self._files else None
-        own = WeakMethod(
-            self._read_outline
-        )  # a segment that keeps itself keeps its files until everything is collected
+        # Not of the method itself: a segment that keeps itself keeps its files until everything is collected.
+        own = WeakMethod(self._read_outline)
         self._outline = lru_cache(OUTLINES)(lambda document: own()(document))  # type: ignore[misc]
         ends = [len(self._blob), len(self._blob), self.num_passages]
         if sealed and (len(self._hashes_D) != self.num_documents or self._documents_D13[-1:].tolist() != [ends]):

@@ -150,8 +150,9 @@ class Model:
 
     @cached_property
     def finder(self) -> Finder:
-        """Finds the passages to read: by words, and by meaning if the corpora have passage vectors."""
-        return Finder(self.corpora, **{name: (self._call or {}).get(name) for name in ("device", "dtype", "base")})
+        """Finds the passages to read: by words, and by meaning if the corpora have passage vectors. These are the
+        shipped encoder's, whatever base this model has."""
+        return Finder(self.corpora, **{name: (self._call or {}).get(name) for name in ("device", "dtype")})
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if self._call is None:
