@@ -36,6 +36,8 @@ _WORDS = re.compile(rf"{_WORD}(?:\s*{_WORD})*", re.IGNORECASE)
 begins, so that no end is looked for twice."""
 _CHOICES = ("multipart/alternative", "multipart/related")
 _BOUNDARY = re.compile(r"^--(\S[^\r\n]{1,199})\r?\n(?=Content-|\r?\n)", re.MULTILINE | re.IGNORECASE)
+_TEXTS = (".txt", ".csv", ".ics")
+"""Of attachments that are sent as bytes."""
 _EMPTY = re.compile(rb"(\r?\n\r?\n)")
 _FIELD = re.compile(rb"^([!-9;-~]+)[ \t]*:")
 Block = str | list[str]
@@ -130,7 +132,7 @@ def _blocks(part: Message, left_out: list[str]) -> Iterator[Block]:
     elif part.get_content_maintype() == "multipart":
         for each in _children(part) if part.is_multipart() else _divided(part):
             yield from _blocks(each, left_out)
-    elif part.get_content_maintype() == "text" and kind != "text/rtf":
+    elif (part.get_content_maintype() == "text" and kind != "text/rtf") or name.lower().endswith(_TEXTS):
         try:
             lines = _lines(part, bool(name))
         except ValueError:

@@ -14,7 +14,7 @@ from quoth_sources.files import decode
 from quoth_sources.office import Archive, described
 from quoth_sources.source import Source, Text
 
-_PAGES = ("application/xhtml+xml", "text/html")
+_PAGES = ("application/xhtml+xml", "text/html", "text/x-oeb1-document")
 
 
 def read(content: bytes) -> Source:
@@ -32,7 +32,9 @@ def read(content: bytes) -> Source:
         file = _beside(package, item.get("href", ""))
         if file in locked:
             raise ValueError("it is encrypted; only books without copy protection are read")
-        if (page := archive.read(file)) is not None:
+        if (page := archive.read(file)) is None:
+            archive.notes.setdefault(file, f"{file} in it is missing, so text may be missing")
+        else:
             text.gap()
             before, sheets = f"part {number}, ", partial(_sheet, archive, file)
             html.write(_readable(page, file, archive), text, before, sheets, is_contents=file in contents)

@@ -63,7 +63,7 @@ def read(content: bytes) -> Source:
     page = write(content, text)
     metas = [node.attributes for node in page.css("meta")]
     facts = {meta.get("name") or meta.get("property"): meta.get("content") for meta in metas}
-    title = page.css_first("title")
+    title = page.css_first("head > title") or page.css_first("body > title")  # icons have titles too
     heading = "" if title is None else " ".join(title.text().split())
     date = next((facts[key] for key in _DATES if facts.get(key)), "")
     return text.source({"title": heading, "author": facts.get("author"), "date": date})
@@ -92,12 +92,24 @@ def write(
     linked = [sheets(link.attributes.get("href") or "") for link in page.css("link[rel=stylesheet]")]
     styles = [sheet.decode("utf-8", "replace") for sheet in linked if sheet]
     styles += [style.text() for style in page.css("style")]
-    whole = page.css_first("main") or page.css_first("[role=main]") or page.body
-    text.only = "contents" if is_contents and is_of_links(whole) else ""
-    text.block("paragraph")
-    _Writer(text, page, "\n".join(styles)).append(whole, before + _path(whole))
+    wholes, writer = _read_of(page), _Writer(text, page, "\n".join(styles))
+    text.only = "contents" if is_contents and all(map(is_of_links, wholes)) else ""
+    for whole in wholes:
+        text.gap()
+        text.block("paragraph")
+        writer.append(whole, before + _path(whole))
     text.only = ""
     return page
+
+
+def _read_of(page: Any) -> list[Any]:
+    """What is read of a page: each `main` that is shown, if one has text, else the body."""
+    for kind in ("main", "[role=main]"):
+        mains = [each for each in page.css(kind) if not is_left_out(each)]
+        inner = {node.mem_id for each in mains for node in each.css(kind) if node.mem_id != each.mem_id}
+        if any(each.text().strip() for each in mains):
+            return [each for each in mains if each.mem_id not in inner]
+    return [page.body]
 
 
 def _characters(content: bytes) -> str:

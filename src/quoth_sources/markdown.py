@@ -21,6 +21,8 @@ from quoth_sources.superscripts import lowered, raised
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _FIELD = re.compile(r"([\w-]+):(?:[ \t]+(.*))?$")
+_OF_FIELDS = re.compile(r"$|[\s#\]}]|-(?:\s|$)|[^\s:][^:]*:(?:\s|$)")
+"""A line of YAML: empty, a comment, an item, a field, or what goes on with one."""
 _WIKI = re.compile(r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]|]+)\]\]")
 _CALLOUT = re.compile(r"\[![\w-]{1,50}(?:\|[^\[\]\n]{0,100})?\][+-]?[ \t]*")
 _TASK = re.compile(r"\[([ xX/-])\][ \t]+(?=\S)")
@@ -39,9 +41,7 @@ _BREAKS = re.compile(
 def read(text: str) -> Source:
     """The text of a Markdown file."""
     lines = _LINE_END.split(text)
-    end = 0
-    if lines[0].strip() == "---":  # front matter: fields up to the next such line
-        end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), 0)
+    end = _front(lines)
     facts = dict(_fields(lines[1:end]))
     if lines[0].strip() == "+++" and "+++" in map(str.rstrip, lines[1:200]):
         fence = [line.rstrip() for line in lines[:200]].index("+++", 1)
@@ -51,6 +51,15 @@ def read(text: str) -> Source:
         facts["title"] = " ".join(facts["title"])
     body = "\n".join(lines[end + 1 :] if end else lines)
     return _Writer(end + 1 if end else 0).source(parser().parse(body), facts)
+
+
+def _front(lines: Sequence[str]) -> int:
+    """Where front matter ends; 0 if there is none: a rule above text is no fence."""
+    if lines[0].strip() != "---" or not "".join(lines[1:2]).strip():
+        return 0
+    end = next((number for number, line in enumerate(lines[1:200], 1) if line.strip() in ("---", "...")), 0)
+    fields = lines[1:end]
+    return end if all(map(_OF_FIELDS.match, fields)) and any(map(_FIELD.match, fields)) else 0
 
 
 def _fields(lines: Sequence[str]) -> Iterator[tuple[str, str | list[str]]]:

@@ -11,7 +11,7 @@ from quoth_sources.source import Text
 from quoth_sources.tables import Box, heading_rows, write
 
 Row = list[Box]
-MOST_EMPTY = 1000
+MOST_EMPTY = 20_000
 """Empty rows in a row after which a sheet is over: some have a million of them."""
 
 

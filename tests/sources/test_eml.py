@@ -212,7 +212,10 @@ def test_text_that_is_attached_is_read_under_its_name() -> None:
     made.add_attachment("Ann; 3\n", subtype="csv", filename="Größen.csv")
     made.add_attachment(b"\x89PNG\r\n\x1a\n\0\xff\xd8", maintype="text", subtype="plain", filename="not.txt")
     made.add_attachment("<p>One</p>", subtype="html", filename="p.html")
-    assert eml.read(made.as_bytes()).text == ("Subject: List\n\nSee the list.\n\nGrößen.csv\nAnn; 3\n\np.html\nOne")
+    for name, content in (("a.TXT", b"Notes"), ("b.csv", b"\x89PNG\r\n\x1a\n\0\xff\xd8"), ("c.bin", b"Code")):
+        made.add_attachment(content, maintype="application", subtype="octet-stream", filename=name)
+    said = "Subject: List\n\nSee the list.\n\nGrößen.csv\nAnn; 3\n\np.html\nOne\n\na.TXT\nNotes"
+    assert eml.read(made.as_bytes()).text == said
 
 
 def test_a_body_without_text_says_so() -> None:

@@ -75,11 +75,15 @@ def test_what_is_no_book_says_so() -> None:
         epub.read(stream.getvalue())
 
 
+LOST = (("text/one.xhtml", "damaged"), ("lost.xhtml", "missing"))
+
+
 def test_a_damaged_page_is_read_as_far_as_it_goes() -> None:
     content = written("<body><p>The lake is deep.<b>It is")
     source = epub.read(repacked(content, lambda _, part: part.replace(b" is deep", b"\x00\xff is deep")))
     assert source.text == "The lake \ufffd is deep.It is\n\nAfter."
-    assert source.notes == ["OPS/text/one.xhtml in it is damaged, so text may be missing"]
+    told = [f"OPS/{name} in it is {what}, so text may be missing" for name, what in LOST]
+    assert source.notes == told
 
 
 def test_a_style_sheet_of_the_book_says_what_is_raised() -> None:

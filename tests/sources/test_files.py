@@ -81,6 +81,7 @@ def test_what_is_certain_is_not_guessed() -> None:
         ("One é, two é, three é: ".encode() + b"\xe9 is damaged", r"^not UTF-8 at byte 26$"),
         (b"\xff\xfea\0b", r"^not UTF-16 at byte 4$"),
         (FRENCH.encode("utf-16-le"), r"not recognised: byte 1 is NUL$"),
+        ("Plain words".encode("utf-16-le"), r"not recognised: character 1 is NUL$"),
         (b"\xff\xfe" + "ab\0c".encode("utf-16-le"), r"not recognised: character 2 is NUL$"),
         (FRENCH.encode("utf-32"), r"not recognised: character 0 is NUL$"),
         (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n\0", r"not recognised: byte 15 is NUL$"),

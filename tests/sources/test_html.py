@@ -111,6 +111,11 @@ def test_items_of_ordered_lists_have_their_numbers(page: str, text: str) -> None
     assert read(f"<body>{page}</body>".encode()).text == text
 
 
+def test_the_title_of_an_icon_is_not_the_pages() -> None:
+    assert "title" not in read(b"<body><svg><title>Menu</title></svg><h1>Fees</h1>").metadata
+    assert read(b"<title>Fees</title><svg><title>Menu</title></svg>").metadata["title"] == "Fees"
+
+
 @pytest.mark.parametrize(
     ("body", "text"),
     [
@@ -123,6 +128,11 @@ def test_items_of_ordered_lists_have_their_numbers(page: str, text: str) -> None
         ("<article><header><h2>News</h2><p>by Ann</p></header><p>Text.</article>", "News\n\nby Ann\n\nText."),
         ("<header><p>Our site</p></header><p>Text.", "Text."),
         ("<p style='color: red; DISPLAY : none'>x<p>Text.", "Text."),
+        ("<nav>x</nav><main>One</main><p>x<main>Two", "One\n\nTwo"),
+        ("<main hidden>x</main><main>Text.</main>", "Text."),
+        ("<main style='display:none'>x</main><p>Text.", "Text."),
+        ("<main> </main><div>Text.", "Text."),
+        ("<main>One<div role=main>Two<main>Three</main></div></main>x", "One\n\nTwo\n\nThree"),
         ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n9. b\n10. c"),
         (f"<ol start={'9' * 5000}><li value={'9' * 5000}>a</ol>", "- a"),
     ],

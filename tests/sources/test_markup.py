@@ -202,6 +202,21 @@ deep: """
     assert source.text == "Text."
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("---\n## Monday\n\nMet Ann.\n\n---\n\n## Tuesday\n\nRain.", "Monday\n\nMet Ann.\n\nTuesday\n\nRain."),
+        ("---\n\ntitle: One\n\n---\nTwo", "title: One\n\nTwo"),
+        ("---\nMet Ann.\n---\nTwo", "Met Ann.\n\nTwo"),
+        ("---\n- One\n- Two\n\n---\nThree", "- One\n- Two\n\nThree"),
+        ("---\n# One\n---\nTwo", "One\n\nTwo"),
+        ("---\n# A comment\n\ntags: [a,\n  b\n]\n'own': x\n...\nText.", "Text."),
+    ],
+)
+def test_text_below_a_rule_is_no_front_matter(text: str, expected: str) -> None:
+    assert markdown.read(text).text == expected
+
+
 def test_restructured_text_by_hand() -> None:
     source = rst.read(RST)
     assert source.text == RST_TEXT
