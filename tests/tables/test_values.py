@@ -12,6 +12,20 @@ from quoth.corpus.dates import orders_of
 from quoth.tables.values import items_of, value_of
 
 NUMBERS = [
+    ("two and a half", None),
+    ("two thirds", None),
+    ("two dozen", None),
+    ("3 hundred", None),
+    ("twenty-first", None),
+    ("1 million and a half", None),
+    ("2½ kg", None),
+    ("½", None),
+    ("5k", None),
+    ("0,123", None),
+    ("minus 5", -5),
+    ("2.5bn", 2_500_000_000),
+    ("5 km²", 5),
+    ("5 m", 5),
     ("72.5 years", 72.5),
     ("1,234,567 (July 2017 est.)", 1234567),
     ("1.234.567", 1234567),
@@ -66,6 +80,11 @@ NUMBERS = [
     ("", None),
 ]
 MONEY = [
+    ("€ 0,123", None, None),
+    ("-€ 3", -3, "EUR"),
+    ("-EUR 3", -3, "EUR"),
+    ("minus €5", -5, "EUR"),
+    ("Deposit - $ 500", 500, "$"),
     ("$1.2 billion", 1200000000, "$"),
     ("US$ 1,250,000", 1250000, "USD"),
     ("USD 5", 5, "USD"),
@@ -113,6 +132,13 @@ DATES = [
     ("the 1990s", None),
 ]
 DURATIONS = [
+    ("half a year", None),
+    ("a year and a half", None),
+    ("a quarter of an hour", None),
+    ("several months and a day", None),
+    ("twice a year", None),
+    ("some 30 days", "P30D"),
+    ("ten seconds", "PT10S"),
     ("3 years", "P3Y"),
     ("three (3) years", "P3Y"),
     ("3 (three) years", "P3Y"),
@@ -167,7 +193,20 @@ def test_durations(text: str, value: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("Yes, on request", True), ("NO", False), ("☒", True), ("Nothing", None), ("yesterday", None)]
+    ("text", "value"),
+    [
+        ("Yes, on request", True),
+        ("NO", False),
+        ("☒", True),
+        ("☒ No", False),
+        ("☐ No", None),
+        ("☐ Married", False),
+        ("N/A", None),
+        ("yes / no", None),
+        ("No. 5", None),
+        ("Nothing", None),
+        ("yesterday", None),
+    ],
 )
 def test_yes_or_no(text: str, value: bool | None) -> None:
     assert value_of(text, "yes/no") is value

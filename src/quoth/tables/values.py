@@ -26,7 +26,8 @@ _SMALL = {word: n for n, word in enumerate(_ONES.split())}
 _SMALL |= {word: 10 * n for n, word in enumerate(_TENS.split(), 2)}
 _LARGE = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "lakh": 10**5, "crore": 10**7}
 _SHORT = {"bn": 10**9, "tn": 10**12, "mn": 10**6, "mio": 10**6, "k": 10**3, "m": 10**6, "b": 10**9}
-"""Of money only: 5 m is five metres otherwise."""
+_UNITS_TOO = {"k", "m", "b"}
+"""Factors of money only: 5 m is five metres otherwise."""
 _WORD = "|".join([*_SMALL, "hundred", *_LARGE])
 _DIGITS = r"\d{1,3}(?P<mark>[,'’\u00a0\u2009\u202f])\d{3}(?:(?P=mark)\d{3})*(?!\d)(?:\.\d+)?"
 _DIGITS += r"|\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?|\d+(?:[.,]\d+)?"
@@ -36,7 +37,14 @@ _NUMBER = re.compile(
     rf"|\b(?P<words>(?:{_WORD})(?:(?:[\s-]+and)?[\s-]+(?:{_WORD}))*)\b",
     re.IGNORECASE,
 )
-_GROUPED = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d\d)+,\d{3})(?:\.\d+)?")
+_GROUPED = re.compile(r"[+-]?(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d?(?:,\d\d)+,\d{3})(?:\.\d+)?")
+_MINUS = re.compile(r"\b(?:minus|negative)\s+(?=\S?\d)", re.IGNORECASE)
+_SHARES = "half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?"
+_BESIDE = re.compile(
+    rf"[\s-]+(?:and\s+)?(?:an?\s+)?(?:{_SHARES}|dozens?|scores?|hundreds?)\b|-(?:first|second|third)\b", re.IGNORECASE
+)
+"""What makes another number of the one before: "two and a half", "two dozen", "twenty-first"."""
+_VAGUE = re.compile(rf"\b(?:{_SHARES}|twice|once|several|few|couple)\b", re.IGNORECASE)
 _REMARK = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 _CODES = (
     "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP "
@@ -62,7 +70,7 @@ _CURRENCY = re.compile(
         ]
     )
 )
-_SIGNED = re.compile(rf"([+−-])({_CURRENCY.pattern})")
+_SIGNED = re.compile(rf"(?<![\w])([+−-])({_CURRENCY.pattern})\s?(?=\d)")
 _UNITS = {"year": "0Y", "yr": "0Y", "month": "1M", "week": "2W", "wk": "2W", "day": "3D", "hour": "4H", "hr": "4H"}
 _UNITS |= {"minute": "5M", "min": "5M", "second": "6S", "sec": "6S"}
 """The place of a unit in a duration, the longest first, and its sign there."""
@@ -74,6 +82,7 @@ _BETWEEN = re.compile(r"[\s,]*(?:and\s*)?", re.IGNORECASE)
 _ISO = re.compile(r"P(?=.*\d)(?:\d+Y)?(?:\d+M)?(?:\d+W)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+S)?)?")
 _TRUTH = {"yes": True, "true": True, "y": True, "☒": True, "☑": True, "no": False, "false": False, "n": False}
 _TRUTH |= {"☐": False}
+_BOX = re.compile(r"([☒☑☐])\s*")
 _DAY_OF = re.compile(r"\bday\s+of\b", re.IGNORECASE)
 _OPEN = re.compile(r"\s*_{2,}")
 """A day that was to be filled in by hand."""
@@ -105,7 +114,7 @@ def items_of(text: str) -> list[str]:
 
 def number_in(text: str) -> int | float | None:
     """The one number of a text."""
-    found = _told(_PER.sub(r"\1 ", text), money=False)
+    found = _told(_PER.sub(r"\1 ", _MINUS.sub("-", text)), money=False)
     return _plain(found[0][2]) if len(found) == 1 else None
 
 
@@ -114,7 +123,8 @@ def money_in(text: str) -> dict[str, Any] | None:
     currencies = {_currency(each[0]) for each in _CURRENCY.finditer(text)}
     for sign in ("$", "¥"):  # "US$ 5 (five dollars)" says which
         currencies -= {sign} if len(currencies) > 1 else set()
-    found = _told(_CURRENCY.sub(" ", _SIGNED.sub(r" \2\1", _PER.sub(r"\1 ", text))), money=True)
+    text = _PER.sub(r"\1 ", _MINUS.sub("-", text))
+    found = _told(_CURRENCY.sub(" ", _SIGNED.sub(r" \2\1", text)), money=True)
     is_amount = currencies or _NUMBER.fullmatch(_without_remarks(text).strip())  # 5 % and 5 years are none
     if len(found) != 1 or len(currencies) > 1 or not is_amount:
         return None
@@ -135,6 +145,8 @@ def duration_in(text: str) -> str | None:
     """The one duration of a text, as ISO 8601 writes it: P3Y, P2Y6M, PT30M."""
     if _ISO.fullmatch(text):
         return text
+    if _VAGUE.search(text):
+        return None
     text = _ONE.sub("1 ", text)
     bare, parts, last = _without_remarks(text), list[tuple[str, str]](), 0
     for start, end, number in _told(text, money=False):
@@ -152,9 +164,14 @@ def duration_in(text: str) -> str | None:
 
 
 def truth_in(text: str) -> bool | None:
-    """Whether a text says yes or no, in its first word."""
-    first = re.match(r"[^\W_]+|[☒☑☐]", text)
-    return _TRUTH.get(first[0].lower()) if first else None
+    """Whether a text says yes or no, in its first word; a box before such a word says whether it is meant. "N/A",
+    "yes/no" and "No. 5" say neither."""
+    box = _BOX.match(text)
+    first = re.compile(r"[^\W_]+(?!\s*/|\.\s*\d)\b").match(text, box.end() if box else 0)
+    said = _TRUTH.get(first[0].lower()) if first else None
+    if box is None or (said is not None and _TRUTH[box[1]]):
+        return said
+    return _TRUTH[box[1]] if said is None else None
 
 
 def choice_in(text: str, choices: Sequence[str]) -> str | None:
@@ -183,15 +200,19 @@ def _currency(said: str) -> str:
 def _told(text: str, money: bool) -> list[tuple[int, int, Decimal]]:
     """The numbers of a text and where they are, without what is in brackets; none if one cannot be read, or a bracket
     that says a number in words again, or one in digits that words said, says another."""
-    if any(each.isdigit() and not each.isdecimal() and text[at - 1 : at].isdigit() for at, each in enumerate(text)):
-        return []  # 10⁶, or the mark of a note
+    if any(
+        each.isnumeric() and not each.isdecimal() and (not each.isdigit() or text[at - 1 : at].isdigit())
+        for at, each in enumerate(text)
+    ):
+        return []  # ½, 10⁶, or the mark of a note
     bare = _without_remarks(text)
     found = [*_NUMBER.finditer(bare)] or [*_NUMBER.finditer(text)]
     told = list[tuple[int, int, Decimal]]()
     for each in found:
-        if (number := _value(each, money)) is None:
+        if (number := _value(each, money)) is None or _BESIDE.match(bare, each.end()):
             return []
-        told.append((each.start(), each.end("digits") if each["short"] and not money else each.end(), number))
+        is_unit = not money and each["short"] and each["short"].lower() in _UNITS_TOO
+        told.append((each.start(), each.end("digits") if is_unit else each.end(), number))
     for remark in _REMARK.finditer(text):
         again = _NUMBER.fullmatch(_CURRENCY.sub(" ", remark[1]).strip())
         before = [at for at, each in enumerate(found) if each.end() <= remark.start()]
@@ -210,7 +231,10 @@ def _value(found: re.Match[str], money: bool) -> Decimal | None:
         return _of_words(re.findall(r"[a-z]+", found["words"].lower()))
     digits = re.sub(r"['’\s]", "", found["digits"]).replace("−", "-")
     factor = _LARGE.get((found["large"] or "").lower(), 1)
-    factor *= _SHORT[found["short"].lower()] if money and found["short"] else 1
+    if not money and found["short"] == "k":
+        return None
+    short = (found["short"] or "").lower()
+    factor *= _SHORT.get(short, 1) if money or short not in _UNITS_TOO else 1
     if money and factor == 1 and re.fullmatch(r"[+-]?\d{1,3}\.\d{3}", digits):
         return None  # a point between thousands, or before three decimals?
     if digits.rfind(",") > digits.rfind(".") >= 0 or digits.count(".") > 1:
