@@ -30,6 +30,7 @@ from quoth_eval.tables.command import table
 from quoth_eval.tasks import GROUPS, NAMES, QUICK, expand, find
 
 if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
     from quoth.records import Likelihood
     from quoth_eval.report import Report
     from quoth_eval.spec import Given, Prepared, TaskSpec
@@ -178,7 +179,7 @@ def _run(given: "Given", names: Sequence[str], swept: Sequence[str], keep: Path 
         # All are read before one is asked, so that a missing file is reported at once.
         ready = _prepared(given, names, swept)
     for spec, prepared, asked in ready:
-        report = _or_left_out(spec, spec.name in names, partial(_measured, spec, prepared, asked, keep))
+        report = _or_left_out(spec, spec.name in names, partial(_measured, spec, prepared, asked, given.corpora, keep))
         if report is not None and json:
             print_json(report.to_dict())
         elif report is not None:
@@ -245,10 +246,13 @@ def _with_systems(
     return prepared, asked
 
 
-def _measured(spec: "TaskSpec", prepared: "Prepared", asked: "list[Asked]", folder: Path | None) -> "Report":
+def _measured(
+    spec: "TaskSpec", prepared: "Prepared", asked: "list[Asked]", corpora: "Sequence[Corpus]", folder: Path | None
+) -> "Report":
     """The report. Models are loaded on first use; what cannot be asked, such as a corpus without any word of a label,
     is an error."""
     from quoth_eval.harness import Lazy, evaluate
+    from quoth_eval.systems import inputs_of
 
     made: dict[str, Any] = {}
     for each in asked:
@@ -258,7 +262,8 @@ def _measured(spec: "TaskSpec", prepared: "Prepared", asked: "list[Asked]", fold
             made[each.spelled] = Lazy(partial(prepared.asks, each.name, each.options))
     with counting("measuring", spec.name) as measured:
         kept = folder and folder / spec.name
-        return evaluate(prepared.task, made, kept, lambda name, done, total: measured(done, total))
+        inputs = inputs_of(asked, corpora) if kept else {}
+        return evaluate(prepared.task, made, kept, lambda name, done, total: measured(done, total), inputs)
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

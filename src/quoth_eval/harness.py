@@ -13,9 +13,11 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from quoth.errors import InputError
+from quoth.storage import atomic_write_json, encode_json, sha256_bytes
 from quoth_eval.report import Report, Result, Row
 from quoth_eval.task import Answer, Example, System, Task
 from quoth_sources.source_map import as_json
@@ -33,17 +35,20 @@ def evaluate(
     systems: Mapping[str, System[Source]],
     folder: Path | None = None,
     progress: ProgressCallback | None = None,
+    inputs: Mapping[str, str] = MappingProxyType({}),
 ) -> Report:
     """Ask each system all of the task's examples.
 
     With `folder`, answers are appended there as they come, those that are there already are not asked for again, and
-    the report is of all systems there. Raises InputError if there is no example or no system, or if the folder holds
-    another task or other settings.
+    the report is of all systems there. `inputs` are the digests of what answers come from: weights of systems, corpora.
+    Raises InputError if there is no example or no system, or if the folder holds another task, other settings or
+    examples, or answers from other inputs.
     """
     if not task.examples or not systems:
         raise InputError(f"{task.name}: no {'system' if task.examples else 'example'} to ask; name one or more")
     examples = _distinct(task.examples)
-    rows = {} if folder is None else {(row.system, row.id): row for row in _resumed(folder, task)}
+    kept = [] if folder is None else _resumed(folder, task, examples, inputs)
+    rows = {(row.system, row.id): row for row in kept}
     for name, system in systems.items():
         waiting = [example for example in examples if (name, example.id) not in rows]
         waiting.sort(key=task.order or (lambda _: 0))
@@ -84,17 +89,22 @@ class Lazy(Generic[Source]):
         return self.make()(examples)
 
 
-def _resumed(folder: Path, task: Task[Any]) -> list[Row]:
+def _resumed(folder: Path, task: Task[Any], examples: Sequence[Example[Any]], inputs: Mapping[str, str]) -> list[Row]:
     """The rows of a run so far; a torn last line is removed. Makes the folder if there is none. Raises InputError on
-    any other broken line, or if the folder holds another task or other settings."""
-    told = json.loads(json.dumps({"task": task.name, "macro": [*task.macro], "settings": dict(task.settings)}))
-    if not (folder / RUN).exists():
+    any other broken line, or if the folder holds another run."""
+    asked = sha256_bytes(encode_json([(each.id, each.text, each.answers) for each in examples]))[:8]
+    told = {"task": task.name, "macro": [*task.macro], "settings": dict(task.settings), "examples": asked}
+    told = json.loads(json.dumps(told))
+    here = _read(folder / RUN) if (folder / RUN).exists() else told
+    known = here.get("inputs", {})
+    if other := [f"{name} {known[name]}" for name in inputs if known.get(name, inputs[name]) != inputs[name]]:
+        raise InputError(f"{folder} has answers from another {', '.join(other)}; name a new folder")
+    if told.items() <= here.items():
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / RUN).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    here = _read(folder / RUN)
-    if here != told:
-        was = {"task": here.get("task"), **here.get("settings", {})}
-        now = {"task": told["task"], **told["settings"]}
+        atomic_write_json(folder / RUN, told | {"inputs": known | inputs})
+    else:
+        was = {"task": here.get("task"), **here.get("settings", {}), "examples": here.get("examples")}
+        now = {"task": told["task"], **told["settings"], "examples": asked}
         other = [f"{name}={was.get(name)!r}" for name in {**was, **now} if was.get(name) != now.get(name)]
         raise InputError(f"{folder} is a run with {', '.join(other)}; resume it with the same, or name a new folder")
     path = folder / PREDICTIONS

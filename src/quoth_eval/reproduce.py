@@ -9,17 +9,16 @@ import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 from quoth import __version__
 from quoth.cli.output import note
 from quoth.corpus.corpus import Corpus
 from quoth.errors import CorpusNotFoundError, InputError, UserError
-from quoth.hub import is_shipped, kind_of, shipped_folder, shipped_settings
+from quoth.hub import kind_of
 from quoth.storage import sha256_bytes, sha256_file
 from quoth.text.passages import MEASURED
 from quoth_eval.charts import drawable
@@ -29,7 +28,7 @@ from quoth_eval.pages import Section, as_markdown, write_pictures
 from quoth_eval.papers import MODELS, Item, Part, Training
 from quoth_eval.report import Table
 from quoth_eval.summary import beside, log_section
-from quoth_eval.systems import BASELINES, LIBRARIES, family_of
+from quoth_eval.systems import BASELINES, DIGITS, LIBRARIES, family_of, fingerprint
 from quoth_eval.tasks import find
 from quoth_eval.tasks.closed_files import present
 from quoth_eval.trainings import num_pages, pages, settings, split_pages, train, train_words, trained
@@ -38,7 +37,6 @@ Do = Callable[[Sequence[str]], str]
 """Runs `quoth` with these words, and returns what it prints."""
 Measured = tuple[str, Sequence[str], str, Sequence[PagePart]]
 """The name of what was measured, its command, what that printed, and the numbers to compare."""
-DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,26 +278,6 @@ def _digest(files: Sequence[Path]) -> str:
     """The digest of a file, or of the digests of several."""
     whole = sha256_bytes("".join(map(sha256_file, files)).encode()) if files[1:] else sha256_file(files[0])
     return whole[:DIGITS] + (f", {len(files)} files" if files[1:] else "")
-
-
-def fingerprint(model: str) -> str:
-    """The digest of a model's weights (of its settings if it has none), and those of shipped models that its settings
-    name; "not recorded" if it is a hub's."""
-    settings: Mapping[str, Any]
-    if (shipped := shipped_settings(model)) is not None:
-        settings, content = asdict(shipped), json.dumps(asdict(shipped), default=str, sort_keys=True).encode()
-    else:
-        own = model.partition(":")[2] if family_of(model) else model
-        folder = shipped_folder(model) if is_shipped(model) else Path(own)
-        told = folder / "quoth.json"
-        settings = json.loads(told.read_text(encoding="utf-8")) if told.exists() else {}
-        parts = ("*.safetensors", *(f"{part}/*.safetensors" for part in ("passages", "queries", "reader")))  # a REALM's
-        weights = [file for part in parts for file in sorted(folder.glob(part))] or [told]
-        content = b"".join(file.read_bytes() for file in weights if file.exists())
-        if not content:
-            return "not recorded"
-    named = [each for each in settings.values() if isinstance(each, str) and is_shipped(each) and each != model]
-    return ", with ".join([sha256_bytes(content)[:DIGITS], *(f"{each} {fingerprint(each)}" for each in named)])
 
 
 def _numbers(item: Item, part: Part, folder: Path) -> list[PagePart]:

@@ -4,10 +4,11 @@ Knows: how a system is spelled (`quoth-mini,combine=sum`), which options it take
 know: tasks.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import reduce
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from math import ceil
 from pathlib import Path
 from pkgutil import resolve_name
@@ -22,8 +23,10 @@ from quoth.cli.options import Setup
 from quoth.cli.output import counting
 from quoth.corpus.bm25 import best_places, bm25, check_not_empty, hits_of, indexed_text
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.view import digest_of
 from quoth.errors import InputError
 from quoth.fields import Count, Has, NotNegative, Number, checked, fields_of
+from quoth.hub import is_shipped, shipped_folder, shipped_settings
 from quoth.index.options import Mode
 from quoth.records import Hit, Passage, Prediction
 from quoth.registry import SYSTEMS
@@ -77,6 +80,9 @@ TYPES: Mapping[str, Any] = {
 """The types of options beyond those of `fill` and `ask`, which their own records check."""
 BASELINES = ("bm25", "frequent", "majority")
 """Systems that are no model; each task names those that it has."""
+DIGITS = 8
+"""Of a digest that is shown."""
+_PART = 1 << 20
 FAMILIES = {
     "lm": "quoth_eval.language_models:LanguageModel.from_pretrained",
     "mlm": "quoth.npm.twin:MaskedModel.from_pretrained",
@@ -97,6 +103,31 @@ def family_of(name: str) -> str:
     return prefix
 
 
+def fingerprint(model: str) -> str:
+    """The digest of a model's weights (of its settings if it has none), and those of shipped models that its settings
+    name; "not recorded" if it is a hub's."""
+    settings: Mapping[str, Any]
+    digest = sha256()
+    if (shipped := shipped_settings(model)) is not None:
+        settings = asdict(shipped)
+        digest.update(json.dumps(settings, default=str, sort_keys=True).encode())
+    else:
+        own = model.partition(":")[2] if family_of(model) else model
+        folder = shipped_folder(model) if is_shipped(model) else Path(own)
+        told = folder / "quoth.json"
+        settings = json.loads(told.read_text(encoding="utf-8")) if told.exists() else {}
+        parts = ("*.safetensors", *(f"{part}/*.safetensors" for part in ("passages", "queries", "reader")))  # a REALM's
+        weights = [file for part in parts for file in sorted(folder.glob(part))] or [told]
+        if not any(file.exists() for file in weights):
+            return "not recorded"
+        for file in weights:
+            with file.open("rb") as stream:
+                while part := stream.read(_PART):
+                    digest.update(part)
+    named = [each for each in settings.values() if isinstance(each, str) and is_shipped(each) and each != model]
+    return ", with ".join([digest.hexdigest()[:DIGITS], *(f"{each} {fingerprint(each)}" for each in named)])
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A system as spelled, its name, and its options."""
@@ -104,6 +135,12 @@ class Asked:
     spelled: str
     name: str
     options: Options
+
+
+def inputs_of(asked: Sequence[Asked], corpora: Sequence[Corpus]) -> dict[str, str]:
+    """The digests of what answers come from: of the weights of each system, and of the corpora as they are."""
+    models = {each.spelled: fingerprint(each.name) for each in asked}
+    return models | {f"corpus {each.path.name}": digest_of(each)[:DIGITS] for each in corpora}
 
 
 def parse_system(spelled: str, spec: TaskSpec, common: Options = {}) -> Asked:  # noqa: B006

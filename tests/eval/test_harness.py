@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -110,11 +111,25 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
     evaluate(task(seed=1), {"zero": Says("0")}, tmp_path / "run")
     with pytest.raises(InputError, match="run is a run with seed=1; resume it with the same, or name a new folder"):
         evaluate(task(seed=2), {"zero": Says("0")}, tmp_path / "run")
+    others = task(seed=1)
+    other = replace(others, examples=[replace(each, answers=("2",)) for each in others.examples])
+    with pytest.raises(InputError, match=r"run is a run with examples='[0-9a-f]{8}'; resume it"):
+        evaluate(other, {"zero": Says("0")}, tmp_path / "run")
     (tmp_path / "run" / PREDICTIONS).write_text('{"system": "x"}\n')
     with pytest.raises(InputError, match=r"predictions\.jsonl:1: not a row of a run"):
         evaluate(task(seed=1), {"zero": Says("0")}, tmp_path / "run")
     with pytest.raises(InputError, match="name the folder of a run"):
         read_run(tmp_path)
+
+
+def test_a_run_goes_on_from_the_same_inputs_alone(tmp_path: Path) -> None:
+    """Systems that join have inputs of their own; a change of a system's weights, or of a corpus, is another run."""
+    evaluate(task(), {"zero": Says("0")}, tmp_path / "run", inputs={"zero": "a", "corpus c": "1"})
+    both = evaluate(task(), {"one": Says("1")}, tmp_path / "run", inputs={"one": "b", "corpus c": "1"})
+    assert [each.name for each in both.systems] == ["zero", "one"]
+    for changed, told in (({"zero": "b"}, "zero a"), ({"one": "b", "corpus c": "2"}, "corpus c 1")):
+        with pytest.raises(InputError, match=f"run has answers from another {told}; name a new folder"):
+            evaluate(task(), {"zero": Says("0")}, tmp_path / "run", inputs=changed)
 
 
 def test_what_cannot_be_asked_is_named_and_equal_ids_are_told_apart() -> None:

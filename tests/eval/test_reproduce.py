@@ -22,10 +22,10 @@ from quoth_eval.pages import as_markdown
 from quoth_eval.papers import Item, Part, find_item, items
 from quoth_eval.published import published_for
 from quoth_eval.report import Report, Result, Row
-from quoth_eval.reproduce import Call, eval_words, fingerprint, quoth, reproduce, systems_of
+from quoth_eval.reproduce import Call, eval_words, quoth, reproduce, systems_of
 from quoth_eval.spec import read_options
 from quoth_eval.summary import beside
-from quoth_eval.systems import known_options, parse_system
+from quoth_eval.systems import fingerprint, known_options, parse_system
 from quoth_eval.task import Answer, Example, Task, first_right
 from quoth_eval.tasks import find
 from quoth_eval.tasks.closed_files import present

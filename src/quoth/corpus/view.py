@@ -22,6 +22,7 @@ from quoth.corpus.snapshot import Snapshot, deletion, reason_unlisted
 from quoth.corpus.where import parse
 from quoth.errors import ComparisonWarning, UnknownDocumentError, brief
 from quoth.records import Document, Passage
+from quoth.storage import sha256_bytes
 
 if TYPE_CHECKING:
     from quoth.corpus.exact.find import Match
@@ -402,6 +403,11 @@ def notes_of(corpora: Iterable[CorpusView]) -> list[str]:
 def count_passages(corpora: Iterable[CorpusView]) -> int:
     """The number of passages of several corpora together."""
     return sum(corpus.num_passages for corpus in corpora)
+
+
+def digest_of(corpus: CorpusView) -> str:
+    """The digest of a corpus at its snapshot: of its documents, and how they are stored; and of the condition."""
+    return sha256_bytes(f"{corpus._snapshot.manifest.digest} {corpus.condition}".encode())
 
 
 def documents_of(corpora: Sequence[View], document_id: str) -> list[tuple[View, Document]]:

@@ -18,7 +18,7 @@ from quoth_eval.harness import Lazy, evaluate
 from quoth_eval.optout.loss import held_by, optout_task
 from quoth_eval.optout.removal import STAGES, Left, Removal, draw_quotations
 from quoth_eval.report import Report, Result
-from quoth_eval.systems import BM25, Asked, Opener, asking, asks
+from quoth_eval.systems import BM25, Asked, Opener, asking, asks, inputs_of
 from quoth_eval.task import HITS, System
 
 BEFORE, AFTER = "before", "after"
@@ -74,8 +74,9 @@ def measure(call: Call, opener: Opener, copy: Path, keep: Path | None) -> Outcom
         for asked in call.asked
         for told, searched in ((BEFORE, corpus), (AFTER, removal.corpus))
     }
+    inputs = inputs_of(call.asked, [corpus]) if keep else {}
     with counting("measuring", "questions") as measured:
-        report = evaluate(task, systems, keep, lambda _, done, total: measured(done, total))
+        report = evaluate(task, systems, keep, lambda _, done, total: measured(done, total), inputs)
     return Outcome(call, report, stages, len(quotations))
 
 

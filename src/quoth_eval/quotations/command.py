@@ -56,6 +56,7 @@ def quotations(
     from quoth_eval.quotations import drawing
     from quoth_eval.quotations.checkers import checkers
     from quoth_eval.quotations.rates import as_record, asking, quotations_task, rate_tables
+    from quoth_eval.systems import inputs_of
 
     peers = pairs(peer or [], "--peer", '"mine=python my_checker.py"')
     if "quoth" in peers:
@@ -69,7 +70,8 @@ def quotations(
     settings |= {"file": str(read)} if read else {"seed": seed}
     asked = {name: asking(checker) for name, checker in checkers(opened, peers).items()}
     with counting("checking", "quotations") as progress:
-        report = evaluate(quotations_task(drawn, settings), asked, keep, lambda _, done, total: progress(done, total))
+        inputs, task = inputs_of((), opened), quotations_task(drawn, settings)
+        report = evaluate(task, asked, keep, lambda _, done, total: progress(done, total), inputs)
     if json:
         print_json(as_record(report))
         return

@@ -72,7 +72,7 @@ def table(
       quoth eval table contracts contract_nli.dev.json --system table
       quoth eval table pages factbook-2017-03-28.jsonl --rows 10
     """
-    from quoth_eval.reproduce import fingerprint
+    from quoth_eval.systems import fingerprint
     from quoth_eval.tables.measure import counts_table
 
     if name == "pages" and system == "reader":
