@@ -257,7 +257,7 @@ def main(known: dict[str, Any]) -> None:
         while (received := socket.recv_fds(there, 1, 1))[0]:
             try:
                 _read(received[1][0], stream)
-            except BaseException:
+            except (Exception, SystemExit):
                 sys.exit(_FAILED)
 
 
