@@ -5,7 +5,8 @@ is shown.
 """
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -78,6 +79,19 @@ def printed(value: float | None) -> str:
     return "–" if value is None else str(value)
 
 
-def published_for(task: str) -> list[Published]:
-    """The tables that have columns of a task, by its name here."""
-    return [table for table in published() if any(task in column.measures for column in table.columns)]
+def published_for(task: str) -> list[tuple[Published, list[Column]]]:
+    """The tables that have columns of a task, by its name here, and these columns; without those that a run of the task
+    does not tell apart: several of one measure in a table (LAMA's), or of one name in two of a paper (by language)."""
+    every = [(table, column) for table in published() for column in table.columns if task in column.measures]
+
+    def measured(column: Column) -> Hashable:
+        return column.measures[task], (*column.groups.items(),), column.macro
+
+    alike = Counter[tuple[str, str, Hashable]]((table.where, "", measured(column)) for table, column in every)
+    alike.update((table.source, column.name, measured(column)) for table, column in every)
+    unclear = {key for (*_, key), count in alike.items() if count > 1}
+    found = [
+        (table, [column for of, column in every if of is table and measured(column) not in unclear])
+        for table in published()
+    ]
+    return [(table, columns) for table, columns in found if columns]

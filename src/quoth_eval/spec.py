@@ -78,7 +78,8 @@ class Given:
 class Prepared:
     """A task, how a model is asked (by its name and options), and baselines by name, made from their options.
 
-    `tables` are shown of its report; `more` says in words what they do not.
+    `tables` are shown of its report; `more` says in words what they do not; `hides` that passages are hidden, by their
+    rows in the whole corpus, from what its examples do not tell.
     """
 
     task: Task[Any]
@@ -86,6 +87,7 @@ class Prepared:
     baselines: Mapping[str, Callable[[Options], System[Any]]] = field(default_factory=dict)
     tables: Callable[[Report], list[Table]] = lambda report: report.tables()
     more: Callable[[Report], str] = lambda report: ""
+    hides: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

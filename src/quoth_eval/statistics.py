@@ -109,18 +109,19 @@ def paired(values: Sequence[float], others: Sequence[float]) -> Difference:
     return Difference(interval(gain_N.tolist()), (extreme + 1) / (FLIPS + 1))
 
 
-def abstention(probabilities: Sequence[float], right: Sequence[bool], threshold: float) -> dict[str, float]:
+def abstention(probabilities: Sequence[float], right: Sequence[bool], answered: Sequence[bool]) -> dict[str, float]:
     """How well the probabilities of first answers tell right from wrong, by the names of the measures.
 
     AURC: the mean error rate over all coverages (Geifman and El-Yaniv 2017). AUGRC: the mean share of questions
     answered wrongly (Traub et al. 2024). Both are means over the orders of answers that are equally probable.
     Coverage: the largest share of questions that a threshold answers at each of `PRECISIONS`. Brier, ECE: squared and
-    absolute error of the probabilities, the latter in ten bins. Last, the share of questions whose probability is at
-    least the threshold, and the share of these that is right. Raises InputError if there are none.
+    absolute error of the probabilities, the latter in ten bins. Last, the share of questions that are answered, and
+    the share of these that is right. Raises InputError if there are none.
     """
     if not probabilities:
         raise InputError("no answer to measure; ask some questions")
-    p_N, right_N = np.asarray(probabilities, float), np.asarray(right, bool)
+    p_N, right_N, answered_N = np.asarray(probabilities, float), np.asarray(right, bool), np.asarray(answered, bool)
+    right_share = float(right_N[answered_N].mean()) if answered_N.any() else 1.0
     order = np.lexsort((right_N, -p_N))
     p_N, right_N = p_N[order], right_N[order]
     count_N = np.arange(1, len(p_N) + 1)
@@ -128,7 +129,7 @@ def abstention(probabilities: Sequence[float], right: Sequence[bool], threshold:
     # Inside such a group, wrong answers are as likely at one place as at another: a straight line between its ends.
     wrong_N = np.interp(count_N, [0, *ends_G], [0, *np.cumsum(~right_N)[ends_G - 1]])
     share_G = 1 - wrong_N[ends_G - 1] / ends_G
-    answered_N, bin_N = p_N >= threshold, np.minimum((p_N * _BINS).astype(int), _BINS - 1)
+    bin_N = np.minimum((p_N * _BINS).astype(int), _BINS - 1)
     gaps = [abs(p_N[bin_N == i].sum() - right_N[bin_N == i].sum()) for i in range(_BINS)]
     coverage = (float(ends_G[share_G >= least].max(initial=0) / len(p_N)) for least in PRECISIONS)
     return {
@@ -137,6 +138,6 @@ def abstention(probabilities: Sequence[float], right: Sequence[bool], threshold:
         **{f"coverage at {100 * least:.1f} %": share for least, share in zip(PRECISIONS, coverage, strict=True)},
         "Brier": float(((p_N - right_N) ** 2).mean()),
         "ECE": float(sum(gaps) / len(p_N)),
-        f"answered at {threshold:.2f} or more": float(answered_N.mean()),
-        "of these right": float(right_N[answered_N].mean()) if answered_N.any() else 1.0,
+        "answered": float(answered_N.mean()),
+        "of these right": right_share,
     }

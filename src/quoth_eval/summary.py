@@ -88,9 +88,7 @@ def _parts(report: Report) -> Iterator[Part]:
     if differences:
         yield compared, differences
     yield from _groups(report, main)
-    task = report.task
-    tables = [(each, [column for column in each.columns if task in column.measures]) for each in published_for(task)]
-    yield from beside(report, tables)
+    yield from beside(report, published_for(report.task))
     for result in report.systems:
         wrong = wrong_answers(result)
         if shown := draw(wrong, WRONG, 0):

@@ -248,7 +248,7 @@ def check_shares(asked: Iterable[Asked], prepared: Prepared) -> None:
     """Raises InputError if a system searches a share of the documents for a task that hides passages, which are known
     by their rows in the whole corpus."""
     for each in asked:
-        if each.options.get(SHARE, 1) != 1 and any(example.hidden for example in prepared.task.examples):
+        if each.options.get(SHARE, 1) != 1 and (prepared.hides or any(one.hidden for one in prepared.task.examples)):
             told = f"{prepared.task.name} hides passages of the whole corpus"
             raise InputError(f"--system {each.spelled}: {told}; leave out {SHARE}")
 

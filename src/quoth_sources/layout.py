@@ -38,6 +38,7 @@ _ENDS = ".!?:;…)]”’\"'"
 _AROUND = ".,;:!?()[]“”‘’\"'"
 _ITEM = re.compile(r"\(?(?:\d{1,3}[.)]|[a-zA-Z]\))[^\W\d]")
 """An item whose number touches its first word."""
+_ADDRESS = re.compile(r"[@/]|\w\.\w")
 _LEADER = 2
 """The most characters of a word of dots that is a leader or an ellipsis, not a line across the page."""
 _BESIDE = 8
@@ -46,7 +47,8 @@ _BESIDE = 8
 
 def joins_in(pages: Iterable[Page]) -> Callable[[str, str], bool]:
     """Whether a word that is cut at a hyphen is one word: unless the text has it with the hyphen, and only so, or has
-    neither, and English has its halves but not the whole."""
+    neither, and English has its halves but not the whole: of a compound ("state-of-the-art") those at the hyphen. No
+    word is cut behind one letter (X-ray), and addresses keep their hyphens."""
     seen = {word.text.strip(_AROUND).lower() for page in pages for strip in page.strips for word in words_of(strip)}
 
     def joins(head: str, tail: str) -> bool:
@@ -56,7 +58,10 @@ def joins_in(pages: Iterable[Page]) -> Callable[[str, str], bool]:
         whole, halves = (head + tail).lower(), (head.lower(), tail)
         if whole in seen or "-".join(halves) in seen:
             return whole in seen
-        return whole in dictionary() or not dictionary().issuperset(halves)
+        last, first = head.lower().rpartition("-")[2], tail.partition("-")[0]
+        if len(last) == 1 or _ADDRESS.search(head + tail):
+            return False
+        return last + first in dictionary() or not dictionary().issuperset((last, first))
 
     return joins
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 
@@ -159,39 +160,43 @@ def test_the_threshold_of_what_is_not_found_by_hand() -> None:
     assert not_found_threshold([], [], 0.1) == 0.0
 
 
+def told(probabilities: Sequence[float], right: Sequence[bool], threshold: float) -> dict[str, float]:
+    return abstention(probabilities, right, [p >= threshold for p in probabilities])
+
+
 def coverage(found: dict[str, float]) -> tuple[float, ...]:
     return tuple(share for name, share in found.items() if name.startswith("coverage at "))
 
 
 def test_measures_by_hand() -> None:
-    found = abstention([0.9, 0.6, 0.4, 0.1], [True, False, True, False], 0.5)
+    found = told([0.9, 0.6, 0.4, 0.1], [True, False, True, False], 0.5)
     assert found["AURC"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
     assert found["AUGRC"] == pytest.approx((0 + 1 / 4 + 1 / 4 + 2 / 4) / 4)
     assert coverage(found) == (0.25, 0.25, 0.25)
     assert found["Brier"] == pytest.approx((0.01 + 0.36 + 0.36 + 0.01) / 4)
     assert found["ECE"] == pytest.approx((0.1 + 0.6 + 0.6 + 0.1) / 4)
-    assert (found["answered at 0.50 or more"], found["of these right"]) == (0.5, 0.5)
-    exact = abstention([0.9, 0.8, 0.7, 0.6, 0.5], [True, True, True, True, False], 0.6)  # at a threshold: answered
-    assert (exact["answered at 0.60 or more"], exact["of these right"]) == (0.8, 1.0)
+    assert (found["answered"], found["of these right"]) == (0.5, 0.5)
+    exact = told([0.9, 0.8, 0.7, 0.6, 0.5], [True, True, True, True, False], 0.6)  # at a threshold: answered
+    assert (exact["answered"], exact["of these right"]) == (0.8, 1.0)
     assert coverage(exact) == (1.0, 0.8, 0.8)
     with pytest.raises(InputError, match="no answer to measure"):
-        abstention([], [], 0.5)
+        told([], [], 0.5)
 
 
 def test_equal_probabilities_by_hand() -> None:
     # Right with 0.9; one of two right with 0.5; wrong with 0.1.
-    found = abstention([0.9, 0.5, 0.5, 0.1], [True, True, False, False], 0.5)
+    found = told([0.9, 0.5, 0.5, 0.1], [True, True, False, False], 0.5)
     assert found["AURC"] == pytest.approx((0 + 0.5 / 2 + 1 / 3 + 2 / 4) / 4)
     assert found["AUGRC"] == pytest.approx((0 + 0.5 + 1 + 2) / 16)
     # No threshold answers two of four: 0.9 answers one, 0.5 three, of which two are right.
     assert coverage(found) == (0.25, 0.25, 0.25)
-    assert coverage(abstention([0.5] * 5, [False, True, True, True, True], 0.5)) == (1.0, 0.0, 0.0)
-    assert abstention([0.5] * 4, [True, False, False, False], 0.5)["AURC"] == pytest.approx(0.75)
+    assert coverage(told([0.5] * 5, [False, True, True, True, True], 0.5)) == (1.0, 0.0, 0.0)
+    assert told([0.5] * 4, [True, False, False, False], 0.5)["AURC"] == pytest.approx(0.75)
 
 
 def test_measures_are_the_mean_over_the_orders_of_equal_probabilities_whatever_the_order_given() -> None:
     answers = [(0.9, True), (0.9, False), (0.9, True), (0.4, False), (0.4, True), (0.2, True)]
-    only, *others = (abstention(*zip(*order, strict=True), 0.5) for order in permutations(answers))
+    only, *others = (told(*zip(*order, strict=True), 0.5) for order in permutations(answers))
     assert all(each == only for each in others)
     orders = [order for order in permutations(answers) if [p for p, _ in order] == [p for p, _ in answers]]
     wrong_ON = np.cumsum([[not right for _, right in order] for order in orders], axis=1)
@@ -203,12 +208,12 @@ def test_coverage_is_the_largest_share_that_keeps_the_precision() -> None:
     rng = np.random.default_rng(1)
     p = rng.random(200)
     right = rng.random(200) < p
-    found = abstention(p.tolist(), right.tolist(), 2.0)
+    found = told(p.tolist(), right.tolist(), 2.0)
     order = np.argsort(-p)
     for share, precision in zip(coverage(found), (0.8, 0.9, 0.95), strict=True):
         best = max((n for n in range(1, 201) if right[order[:n]].mean() >= precision), default=0)
         assert share == best / 200
-    assert (found["answered at 2.00 or more"], found["of these right"]) == (0.0, 1.0)
+    assert (found["answered"], found["of these right"]) == (0.0, 1.0)
 
 
 def test_intervals_hold_the_mean() -> None:

@@ -300,7 +300,8 @@ class Doubtful(Knows):
 
     def ask(self, question: str, *, top_k: int, exclude: Any = (), **options: Any) -> list[Prediction]:
         found = super().ask(question, top_k=top_k, exclude=exclude, **options)
-        return [replace(each, probability=0.2 if exclude else 0.9) for each in found]
+        sure, status = (0.2, "unsure") if exclude else (0.9, "answered")
+        return [replace(each, probability=sure, status=status) for each in found]
 
 
 def test_questions_are_asked_again_without_their_evidence(corpus: Corpus) -> None:
@@ -316,9 +317,21 @@ def test_questions_are_asked_again_without_their_evidence(corpus: Corpus) -> Non
         assert rows == told | gold
     assert set(doubts.values(WITHOUT_EVIDENCE) or ()) <= {0.0, 0.2, 0.9}
     assert len(doubts.values(WITHOUT_EVIDENCE) or ()) == 4
-    shown = abstention_table(report, {"doubts": 0.5})
-    assert "questions get no answer" in shown
+    shown = abstention_table(report)
+    assert "With the evidence removed, 100.0 % of the questions get no answer." in shown
+    assert "| answered | of these right |" in shown
+    assert "| 75.0 | 33.3 |" in shown
     assert "| doubts | AURC | AUGRC |" in shown
     assert "| 4 questions | " in shown
     with pytest.raises(InputError, match="2 corpora; evidence can be removed from one corpus only"):
         run_openqa(QUESTIONS, [corpus, corpus], {"doubts": system}, abstain=True)
+
+
+def test_evidence_of_the_whole_corpus_is_not_hidden_in_a_share(
+    corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "q.tsv"
+    path.write_text("who composed carmen\t['Bizet']\n", encoding="utf-8")
+    command = ["eval", "openqa", str(path), "--corpus", str(corpus.path), "--set", "abstain=true"]
+    assert main([*command, "--system", "quoth-reader,corpus=0.5"]) == 2
+    assert "openqa hides passages of the whole corpus; leave out corpus" in capsys.readouterr().err

@@ -224,7 +224,7 @@ def test_columns_are_of_our_tasks() -> None:
         for column in table.columns:
             assert {*column.measures} <= {*NAMES, "lama", "entities"}, column.name
             assert not (column.groups and column.macro)
-    values = {value for table in published_for("curatedtrec") for _, row in table.rows for value in row[2:]}
+    values = {value for table, _ in published_for("curatedtrec") for _, row in table.rows for value in row[2:]}
     assert values == {21.3, 25.7, 30.1, 46.8, 42.9, None}
 
 
@@ -259,3 +259,10 @@ def test_a_column_is_of_its_groups_of_the_mean_over_groups_or_the_speed() -> Non
     assert str(whole.of(result, "nq")).split()[0] == "50.0"
     assert one.of(result, "nq") == 2.0
     assert macro.of(result, "translation") is None  # no row has a language
+
+
+def test_a_run_is_set_beside_the_columns_that_it_tells_apart() -> None:
+    """Google-RE's facts and T-REx's are one task, as are questions by language with and without the oracle passage."""
+    assert published_for("lama") == published_for("translation") == []
+    assert {column.name for _, columns in published_for("nq") for column in columns} == {"NQ Acc", "NQ", "NQ #Q/sec"}
+    assert len(published_for("entities")) > 2

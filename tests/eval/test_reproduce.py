@@ -201,7 +201,7 @@ def test_table_4_shows_speed_beside_the_papers(call: Call) -> None:
 def test_a_system_without_the_measure_has_a_row_too() -> None:
     rows = (Row("bm25", "1", "q?", ("a",), {"answer@5": 1.0}),)
     report = Report("nq", {"num_answerable": 0}, (Result("bm25", rows),))
-    (table,) = (each for each in published_for("nq") if each.item == "table 1")
+    (table,) = (each for each, _ in published_for("nq") if each.item == "table 1")
     (section,) = beside(report, [(table, table.columns[:1])])
     page = as_markdown("", [section])
     assert "| bm25 | here, 1 example | – |" in page

@@ -192,6 +192,12 @@ def test_hyphens_of_words_that_the_text_has_once() -> None:
     assert source.text == "It takes two-thirds of a foil-covered government and Zürcher Zeitung."
 
 
+def test_hyphens_of_compounds_and_addresses_stay() -> None:
+    text = ["State-of-the-", "art X-", "ray, mother-", "in-law and well-inten-", "tioned john-", "smith@example.com."]
+    said = "State-of-the-art X-ray, mother-in-law and well-intentioned john-smith@example.com."
+    assert read(pdf(lines(*text))).text == said
+
+
 def test_a_line_after_which_there_was_room_ends_a_paragraph() -> None:
     items = (
         "150 g of bacon",

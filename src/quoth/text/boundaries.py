@@ -115,11 +115,12 @@ def is_raised(char: str) -> bool:
 
 def begins_note(text: str, at: int) -> bool:
     """Whether what is raised at this position is the mark of a note: it follows four digits or letters, as in 1998³,
-    and so is neither a power (10⁶, cm³) nor the end of a short form (Mˡˡᵉ)."""
+    or a decade (1990s³), and so is neither a power (10⁶, cm³) nor the end of a short form (Mˡˡᵉ)."""
     word = text[max(at - 4, 0) : at]
     if len(word) < 4 or at >= len(text) or not is_raised(text[at]) or any(map(is_raised, word)):
         return False
-    return word.isdecimal() or word.isalpha()
+    decade = text[max(at - 5, 0) : at]
+    return word.isdecimal() or word.isalpha() or (decade[:4].isdecimal() and decade.endswith("0s"))
 
 
 def breaks(text: str) -> list[int]:

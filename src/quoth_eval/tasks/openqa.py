@@ -60,7 +60,7 @@ READ = 5
 QUESTIONS_AT_A_TIME = 64
 """The evidence of this many questions is found in one pass over the corpus, and kept in memory."""
 SCANNING = "scanning the corpus"
-WITHOUT_EVIDENCE = "probability_without_evidence"
+WITHOUT_EVIDENCE, SILENT = "probability_without_evidence", "no_answer_without_evidence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,15 +150,16 @@ class Evidence:
 def doubted(
     system: System[QAExample], model: Answerer, evidence: Evidence, options: Mapping[str, Any]
 ) -> System[QAExample]:
-    """The system; its answers also report how sure it is with the evidence removed from the corpus."""
+    """The system; its answers also report how sure it is with the evidence removed from the corpus, and whether it
+    gives no answer then."""
 
-    def without(example: Example[QAExample]) -> float:
+    def without(example: Example[QAExample]) -> Scores:
         guesses = model.ask(example.text, top_k=1, exclude=evidence.rows(example.source), **options)
-        return guesses[0].probability if guesses else 0.0
+        sure = guesses[0].probability if guesses else 0.0
+        return {WITHOUT_EVIDENCE: sure, SILENT: float(not guesses or guesses[0].abstained)}
 
     return lambda examples: [
-        replace(answer, scores={WITHOUT_EVIDENCE: without(example)})
-        for example, answer in zip(examples, system(examples), strict=True)
+        replace(answer, scores=without(example)) for example, answer in zip(examples, system(examples), strict=True)
     ]
 
 
@@ -172,20 +173,21 @@ def read_passages(corpora: Sequence[Corpus], progress: ProgressCallback | None) 
         yield passage
 
 
-def abstention_table(report: Report, least: Mapping[str, float]) -> str:
-    """How well each answering system knows when it is right; `least` has the probability from which each answers."""
+def abstention_table(report: Report) -> str:
+    """How well each answering system knows when it is right, by the status of its first answers."""
     parts = list[str]()
     for result in report.systems:
         right = result.values("exact_match")
         if right is None:
             continue
-        threshold = least.get(result.name, 0.5)
-        chances = [row.predictions[0].probability if row.predictions else 0.0 for row in result.rows]
-        told = abstention(chances, [*map(bool, right)], threshold)
+        best = [row.predictions[0] if row.predictions else None for row in result.rows]
+        chances = [each.probability if each else 0.0 for each in best]
+        answered = [each is not None and not each.abstained for each in best]
+        told = abstention(chances, [*map(bool, right)], answered)
         parts.append(markdown([result.name, *told], [[f"{len(right):,} questions", *map(percent, told.values())]]))
-        if without := result.values(WITHOUT_EVIDENCE):
-            silent = sum(p < threshold for p in without) / len(without)
-            parts.append(f"With the evidence removed, {percent(silent)} % of the questions get no answer.\n")
+        if silent := result.values(SILENT):
+            share = percent(sum(silent) / len(silent))
+            parts.append(f"With the evidence removed, {share} % of the questions get no answer.\n")
     return "\n".join(parts)
 
 
@@ -212,22 +214,20 @@ def questions_over(name: str, given: Given, settings: OpenSettings, questions: S
     )
     depth = max(*settings.ks, settings.oracle)
     evidence = Evidence(questions, corpora, given.progress) if settings.abstain else None
-    least: dict[str, float] = {}
 
     def asked(name: str, options: Options) -> System[QAExample]:
         model = given.open(name, corpora, options)
         system: System[QAExample] = asking(model, name, depth, options)
         if evidence is None or not isinstance(model, Answerer):
             return system
-        defaults = getattr(getattr(model, "config", None), "defaults", None)
-        least[name] = float(getattr(defaults, "min_probability", 0.0))
         return doubted(system, model, evidence, without_share(options))
 
     return Prepared(
         task=task,
         asks=asked,
         baselines={"bm25": lambda options: asks(BM25(corpora, options), depth, {})},
-        more=lambda report: "\n" + abstention_table(report, least) if settings.abstain else "",
+        more=lambda report: "\n" + abstention_table(report) if settings.abstain else "",
+        hides=settings.abstain,
     )
 
 

@@ -94,6 +94,15 @@ def test_block_quotes_of_markdown() -> None:
     assert [each.source for each in (first, second)] == ["carmen.md, p. 3"] * 2
 
 
+def test_html_in_markdown_marks_quotations() -> None:
+    inside = "<p>It was <i>first</i> given in 1875.</p><p>And it failed at once.</p>"
+    draft = f"Text.\n\n<blockquote>\n{inside}\n</blockquote>\n\n"
+    draft += "He said <q>it is over now</q>; write `<q>one two three</q>`.\n\n```html\n<q>four five six</q>\n```\n"
+    found = quotations(draft)
+    assert [each.text for each in found] == ["It was first given in 1875.", "And it failed at once.", "it is over now"]
+    assert draft[found[0].start : found[0].end] == "It was <i>first</i> given in 1875."
+
+
 def test_notes_and_markup_inside() -> None:
     assert texts("A note.[^1]\n\n[^1]: Smith wrote “an **opera** in[^2] four acts” once.") == ["an opera in four acts"]
     assert texts(r"“It costs \$5, says *he*, &amp; more”") == ["It costs $5, says he, & more"]

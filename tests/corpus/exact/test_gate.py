@@ -206,6 +206,37 @@ def test_an_ellipsis_and_brackets_say_what_they_stand_for(judge: Judge) -> None:
     assert (replaced.kind, replaced.quoted, replaced.source) == ("replaced", "[her]", "the")
 
 
+EDGES = """The court found that he was not guilty of theft. Nobody in the village objected to the plan. The fee for a
+day is 50 dollars a head. The board did not approve the merger. Everybody in the town agreed to it. He lived in the 1990s¹
+and died in Rome. Суд не признал его виновным в краже."""
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("The court found that he was [guilty]", "altered"),
+        ("found that he was … [guilty]", "altered"),
+        ("[Everybody] in the village objected to the plan", "altered"),
+        ("… [everybody] in the village objected to the plan", "altered"),
+        ("[No one] in the town agreed to it", "altered"),
+        ("The board did [approve the merger]", "altered"),
+        ("The fee for a day is [300 dollars]", "altered"),
+        ("Суд … признал его виновным", "altered"),
+        ("The court found that he was [not guilty]", "elided"),
+        ("The board did not approve the merger [sic]", "elided"),
+        ("The board did not approve [it]", "elided"),
+        ("[All] in the town agreed to it", "elided"),
+        ("Everybody in the town agreed [emphasis added]", "elided"),
+        ("[N]obody in the village objected", "typographic"),
+        ("He lived in the 1990s and died in Rome", "typographic"),
+    ],
+)
+def test_what_stands_at_an_end_says_what_the_words_beside_it_say(tmp_path: Path, text: str, status: Status) -> None:
+    made = Corpus.create(tmp_path / "c.quoth")
+    made.add([Document("d", "", EDGES)])
+    assert Judge([made])(text).status == status
+
+
 def test_one_ellipsis_leaves_out_no_more_than_is_said(tmp_path: Path) -> None:
     made = Corpus.create(tmp_path / "c.quoth")
     for number, extra in enumerate((0, 1)):

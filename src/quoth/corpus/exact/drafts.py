@@ -63,6 +63,9 @@ _CODE = re.compile(
 _TYPED = re.compile(r"(?<!`)``(?=[^`\s])(?:(?!``|\n[ \t]*\n)[^`]){1,2000}''(?!')|&(?:[lr]dquo|bdquo|[lr]aquo|quot);")
 """Marks as LaTeX and HTML type them."""
 _BLOCK = re.compile(r"(?m)(?:^[ \t]{0,3}>[^\n]*(?:\n|\Z)(?:[ \t]*[^\s>#*+\-`][^\n]*(?:\n|\Z))*)+")
+_TAGGED = re.compile(r"(?is)<(blockquote|q)\b[^<>]*>(.*?)</\1\s*>")
+"""As HTML in Markdown marks it."""
+_ENDS_BLOCK = re.compile(r"(?i)</?(?:p|div|br|li|footer|cite)\b")
 _BEHIND = re.compile(r"[ \t]*>[ \t>]*")
 _LABEL = re.compile(r"\W*(?:\[!|\*\*|__|[A-Z][\w ]{0,24}:)|.*[:,]\s*$", re.DOTALL)
 """How a note or an example in place of a block quote begins or ends."""
@@ -201,6 +204,17 @@ def _blocks(draft: Draft) -> Iterator[Quotation]:
             kept += line[0][skipped:]
             at += range(block.start() + line.start() + skipped, block.start() + line.end())
         yield from _block(draft, kept, [*at, block.end()])
+    code = [each.span() for each in _CODE.finditer(text) if text[each.start()] != "<"]
+    for block in _TAGGED.finditer(text):
+        if any(start <= block.start() < end for start, end in code):
+            continue
+        kept, at = "", list[int]()
+        for piece in re.finditer(r"<[^<>]*>|[^<]+|<", block[2]):
+            is_tag = _TAG.fullmatch(piece[0])
+            said = ("\n\n" if _ENDS_BLOCK.match(piece[0]) else "") if is_tag else piece[0]
+            kept += said
+            at += [block.start(2) + piece.start() + (0 if is_tag else number) for number in range(len(said))]
+        yield from _block(draft, kept, [*at, block.end(2)])
 
 
 def _block(draft: Draft, text: str, places: Sequence[int]) -> list[Quotation]:

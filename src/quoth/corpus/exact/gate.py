@@ -271,6 +271,11 @@ def _notes(text: str) -> Iterator[tuple[int, int]]:
             last = end
 
 
+_BESIDE = 200
+"""Characters beside a quotation that brackets at its end may stand for."""
+_SENTENCE_END = re.compile(r"[.!?;:](?=\s)\s*|\n\s*\n")
+
+
 class Gap(NamedTuple):
     """Where a quotation says that words are left out, or replaced by those in brackets."""
 
@@ -442,7 +447,8 @@ class Judge:
             return replace(verdict, status="typographic", evidence=(_place(view, found[0]),))
         if not parted.can_be_elided or not (chain := parted.in_order(view)):
             return None
-        changes = [_of_gap(gap, view, chain[0].start, chain[0].start) for gap in parted.edges]
+        changes = [_at_edge(gap, view, chain, gap.start < parted.parts[0].start) for gap in parted.edges]
+        is_false = any(map(_says_another_number, changes))
         for gaps, (one, other) in zip(parted.gaps, pairwise(chain), strict=True):
             changes += [_of_gap(gap, view, one.end, other.start) for gap in gaps]
         replaced = sum(
@@ -452,7 +458,7 @@ class Judge:
             return None  # not one sentence in other words, but words from here and there
         changes.sort(key=lambda each: each.start)
         evidence = tuple(_place(view, each) for each in chain)
-        status: Status = "altered" if any(map(_hides_negation, changes)) else "elided"
+        status: Status = "altered" if is_false or any(map(_hides_negation, changes)) else "elided"
         return replace(verdict, status=status, evidence=evidence, changes=tuple(changes))
 
     def _piecewise(self, verdict: Verdict, parts: Sequence[Part]) -> Verdict:
@@ -500,6 +506,34 @@ def _of_gap(gap: Gap, view: View, start: int, end: int) -> Change:
     told = {each: None for one in compared(said, 0, left_out, 0, document_id).changes for each in one.concerns}
     concerns = tuple(told) if len(left_out) <= MOST_REPLACED else ()
     return Change(kind, gap.text, gap.start, gap.end, left_out.strip(), document_id, first, max(first, last), concerns)
+
+
+def _at_edge(gap: Gap, view: View, chain: Sequence[Found], is_before: bool) -> Change:
+    """What a gap before the first part of a quotation, or behind the last, stands for: brackets for as many words of
+    the sentence beside them, and two more if they repeat one of these, if they negate what the words do not, or the
+    other way round, or say another number. Else for nothing, as what an editor adds."""
+    at = chain[0].start if is_before else chain[-1].end
+    said, first = [each for each in tokens(gap.text) if each.is_word], max(at - _BESIDE, 0) if is_before else at
+    nothing = _of_gap(gap, view, at, at)
+    if gap.is_ellipsis or not said:
+        return nothing
+    beside = view.text[first : at if is_before else at + _BESIDE]
+    sentences = _SENTENCE_END.split(beside)
+    start = len(beside) - len(sentences[-1]) if is_before else 0
+    its = [each for each in tokens(sentences[-1 if is_before else 0]) if each.is_word]
+    nearest = its[::-1] if is_before else its
+    repeats = {each.folded for each in said} & {each.folded for each in nearest[: len(said) + 2]}
+    near = sorted(nearest[: len(said) + 2 * bool(repeats)], key=lambda each: each.start)
+    if not near:
+        return nothing
+    change = _of_gap(gap, view, first + start + near[0].start, first + start + near[-1].end)
+    is_told = "negation" in {*change.concerns, *nothing.concerns} or _says_another_number(change)
+    return change if is_told else nothing
+
+
+def _says_another_number(gap: Change) -> bool:
+    said, its = (re.findall(r"\d+", each) for each in (gap.quoted, gap.source))
+    return gap.kind == "replaced" and bool(said and its) and said != its
 
 
 def _hides_negation(gap: Change) -> bool:
