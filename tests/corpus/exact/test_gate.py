@@ -206,9 +206,9 @@ def test_an_ellipsis_and_brackets_say_what_they_stand_for(judge: Judge) -> None:
     assert (replaced.kind, replaced.quoted, replaced.source) == ("replaced", "[her]", "the")
 
 
-EDGES = """The court found that he was not guilty of theft. Nobody in the village objected to the plan. The fee for a
-day is 50 dollars a head. The board did not approve the merger. Everybody in the town agreed to it. He lived in the 1990s¹
-and died in Rome. Суд не признал его виновным в краже."""
+EDGES = """The court found that he was not guilty of theft. Nobody in the village objected to the plan.
+The fee for a day is 50 dollars a head. The board did not approve the merger. Everybody in the town agreed to it.
+He lived in the 1990s¹ and died in Rome. Суд не признал его виновным в краже."""
 
 
 @pytest.mark.parametrize(
