@@ -57,6 +57,8 @@ class Word(NamedTuple):
 
 
 Line = list[Word]
+_FIGURE = 3.0
+"""Type that is larger than that beside it by this is no part of its line."""
 Strip = list[Line]
 Gaps = list[tuple[float, float]]
 _Chain = tuple[float, float, list[int], int]
@@ -83,13 +85,15 @@ def is_rule(text: str) -> bool:
 
 
 def strips_of(words: Sequence[Word]) -> list[Strip]:
-    """The words at each height: their middles differ by less than a third of their heights."""
+    """The words at each height: their middles differ by less than a third of their heights, of the smaller one beside a
+    large figure or initial, which would have the words of several lines."""
     rows: list[list[Word]] = []
     middle = limit = 0.0
     for word in sorted(words, key=lambda word: word.top + word.bottom):
-        if not rows or (word.top + word.bottom) / 2 - middle > limit:
+        own = (word.bottom - word.top) / 3
+        if not rows or (word.top + word.bottom) / 2 - middle > (own if limit > _FIGURE * own else limit):
             rows.append([])
-            middle, limit = (word.top + word.bottom) / 2, (word.bottom - word.top) / 3
+            middle, limit = (word.top + word.bottom) / 2, own
         rows[-1].append(word)
     rows = [sorted(row) for row in rows]
     return [_pieces(row, gutters) for row, gutters in zip(rows, _gutters(rows), strict=True)]

@@ -198,6 +198,20 @@ def test_hyphens_of_compounds_and_addresses_stay() -> None:
     assert read(pdf(lines(*text))).text == said
 
 
+@pytest.mark.parametrize("size", [48, 60, 72])
+def test_a_large_figure_does_not_mix_the_lines_beside_it(size: int) -> None:
+    beside = lines(
+        "Of all households in the north had", "water from a river in 2019. That is", "twice as many.", left=260
+    )
+    said = read(pdf(both(lines("42%", size=size, top=690), beside))).text
+    at = [
+        said.index(each)
+        for each in ("Of all households in the north had", "water from a river in 2019. That is", "twice")
+    ]
+    assert at == sorted(at)
+    assert "42%" in said
+
+
 def test_a_line_after_which_there_was_room_ends_a_paragraph() -> None:
     items = (
         "150 g of bacon",
