@@ -13,7 +13,7 @@ _NEGATIONS = {
     "fr": "ne n pas jamais rien personne aucun aucune ni sans guère point nul nulle",
     "da": "ikke ingen intet aldrig ingenting hverken uden næppe",
     "el": "δεν δε μην μη όχι ποτέ κανείς κανένας καμία τίποτα χωρίς ούτε",
-    "he": "לא אין אל בלי ללא",
+    "he": "לא אין בלי ללא",
     "it": "non mai niente nulla nessuno nessun nessuna né neanche nemmeno senza",
     "nl": "niet niets nooit niemand geen nergens noch zonder nauwelijks",
     "no": "ikke ingen intet aldri ingenting verken uten neppe",
