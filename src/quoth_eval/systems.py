@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
-from hashlib import blake2b, sha256
+from hashlib import blake2b, file_digest, sha256
 from math import ceil
 from pathlib import Path
 from pkgutil import resolve_name
@@ -82,7 +82,6 @@ BASELINES = ("bm25", "frequent", "majority")
 """Systems that are no model; each task names those that it has."""
 DIGITS = 8
 """Of a digest that is shown."""
-_PART = 1 << 20
 FAMILIES = {
     "lm": "quoth_eval.language_models:LanguageModel.from_pretrained",
     "mlm": "quoth.npm.twin:MaskedModel.from_pretrained",
@@ -122,8 +121,7 @@ def fingerprint(model: str) -> str:
             return "not recorded"
         for file in weights:
             with file.open("rb") as stream:
-                while part := stream.read(_PART):
-                    digest.update(part)
+                file_digest(stream, lambda: digest)
     named = [each for each in settings.values() if isinstance(each, str) and is_shipped(each) and each != model]
     return ", with ".join([digest.hexdigest()[:DIGITS], *(f"{each} {fingerprint(each)}" for each in named)])
 

@@ -108,6 +108,11 @@ class Service:
         self.queue, self.reads = BatchQueue(self.limits, self.counts.batch), BatchQueue(self.limits)
         self.views = BatchQueue(self.limits)
 
+    @property
+    def queues(self) -> tuple[BatchQueue, ...]:
+        """The queues that the gauges count."""
+        return self.queue, self.reads, self.views
+
     async def view(self, corpus: str | None = None, snapshot: int | None = None, where: str | None = None) -> View:
         """A view of the backend. Of some documents, which takes time, it is made in a queue, once for all who ask for
         it meanwhile. Raises as `BatchQueue.ask`, and what the backend raises."""
@@ -132,8 +137,8 @@ class Service:
 
     def count(self) -> None:
         """Bring the gauges up to date."""
-        self.counts.waiting.set(sum(each.waiting for each in (self.queue, self.reads, self.views)))
-        self.counts.at_work.set(sum(each.at_work for each in (self.queue, self.reads, self.views)))
+        self.counts.waiting.set(sum(each.waiting for each in self.queues))
+        self.counts.at_work.set(sum(each.at_work for each in self.queues))
         for each in self.backend.view().corpora:
             self.counts.snapshot.labels(each.name).set(each.snapshot)
             self.counts.documents.labels(each.name).set(each.num_documents)
@@ -344,7 +349,7 @@ def _add_state(api: FastAPI, service: Service) -> None:
         Damaged segments are named: it answers without them."""
         if service.draining:
             return problem(503, "the service stops", headers={"Retry-After": "5"})
-        if max(each.waiting for each in (service.queue, service.reads, service.views)) >= service.limits.queue:
+        if max(each.waiting for each in service.queues) >= service.limits.queue:
             return problem(503, "too many requests are waiting", headers={"Retry-After": "1"})
         if reason := await aside(service.backend.unready):
             return problem(503, reason, headers={"Retry-After": "5"})

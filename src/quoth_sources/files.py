@@ -262,10 +262,11 @@ def decode(content: bytes) -> tuple[str, str]:
     """The text, and its encoding. Raises ValueError if it is binary, or in no encoding that is recognised."""
     encoding = encoding_of(content)
     text = content.decode(encoding)
-    # In UTF-8 a few may be damage, or fill up the end; where they are many inside, it is another encoding.
-    inside = text.rstrip("\0")
-    if (encoding != UTF_8 or 5 * inside.count("\0") > 2 * len(inside)) and (place := text.find("\0")) >= 0:
-        raise ValueError(f"{_BINARY}: character {place} is NUL")
+    if (place := text.find("\0")) >= 0:
+        # In UTF-8 a few may be damage, or fill up the end; where they are many inside, it is another encoding.
+        inside = text.rstrip("\0")
+        if encoding != UTF_8 or 5 * inside.count("\0") > 2 * len(inside):
+            raise ValueError(f"{_BINARY}: character {place} is NUL")
     return text, encoding
 
 

@@ -82,7 +82,7 @@ _BETWEEN = re.compile(r"[\s,]*(?:and\s*)?", re.IGNORECASE)
 _ISO = re.compile(r"P(?=.*\d)(?:\d+Y)?(?:\d+M)?(?:\d+W)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+S)?)?")
 _TRUTH = {"yes": True, "true": True, "y": True, "☒": True, "☑": True, "no": False, "false": False, "n": False}
 _TRUTH |= {"☐": False}
-_BOX = re.compile(r"([☒☑☐])\s*")
+_BOX, _SAID = re.compile(r"([☒☑☐])\s*"), re.compile(r"[^\W_]+(?!\s*/|\.\s*\d)\b")
 _DAY_OF = re.compile(r"\bday\s+of\b", re.IGNORECASE)
 _OPEN = re.compile(r"\s*_{2,}")
 """A day that was to be filled in by hand."""
@@ -167,11 +167,13 @@ def truth_in(text: str) -> bool | None:
     """Whether a text says yes or no, in its first word; a box before such a word says whether it is meant. "N/A",
     "yes/no" and "No. 5" say neither."""
     box = _BOX.match(text)
-    first = re.compile(r"[^\W_]+(?!\s*/|\.\s*\d)\b").match(text, box.end() if box else 0)
+    first = _SAID.match(text, box.end() if box else 0)
     said = _TRUTH.get(first[0].lower()) if first else None
-    if box is None or (said is not None and _TRUTH[box[1]]):
+    if box is None:
         return said
-    return _TRUTH[box[1]] if said is None else None
+    if said is None:
+        return _TRUTH[box[1]]
+    return said if _TRUTH[box[1]] else None
 
 
 def choice_in(text: str, choices: Sequence[str]) -> str | None:

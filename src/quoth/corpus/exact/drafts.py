@@ -63,7 +63,7 @@ _CODE = re.compile(
 _TYPED = re.compile(r"(?<!`)``(?=[^`\s])(?:(?!``|\n[ \t]*\n)[^`]){1,2000}''(?!')|&(?:[lr]dquo|bdquo|[lr]aquo|quot);")
 """Marks as LaTeX and HTML type them."""
 _BLOCK = re.compile(r"(?m)(?:^[ \t]{0,3}>[^\n]*(?:\n|\Z)(?:[ \t]*[^\s>#*+\-`][^\n]*(?:\n|\Z))*)+")
-_TAGGED = re.compile(r"(?is)<(blockquote|q)\b[^<>]*>(.*?)</\1\s*>")
+_TAGGED = re.compile(r"(?is)<(blockquote|q)\b[^<>]*>((?:(?!<\1\b).)*?)</\1\s*>")
 """As HTML in Markdown marks it."""
 _ENDS_BLOCK = re.compile(r"(?i)</?(?:p|div|br|li|footer|cite)\b")
 _BEHIND = re.compile(r"[ \t]*>[ \t>]*")
@@ -204,8 +204,9 @@ def _blocks(draft: Draft) -> Iterator[Quotation]:
             kept += line[0][skipped:]
             at += range(block.start() + line.start() + skipped, block.start() + line.end())
         yield from _block(draft, kept, [*at, block.end()])
-    code = [each.span() for each in _CODE.finditer(text) if text[each.start()] != "<"]
-    for block in _TAGGED.finditer(text):
+    tagged = [*_TAGGED.finditer(text)]
+    code = [span for span in _hidden(draft, text) if text[span[0]] != "<"] if tagged else []
+    for block in tagged:
         if any(start <= block.start() < end for start, end in code):
             continue
         kept, at = "", list[int]()
